@@ -1,0 +1,41 @@
+"""Query strategies for batch active learning on posterior prediction samples."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public names load on first use, so that importing the package costs next to nothing.
+_LOCATIONS = {
+    "BALDQuery": "strategies",
+    "BaseQuery": "strategies",
+    "ICALQuery": "strategies",
+    "LeastConfidentQuery": "strategies",
+    "MarginQuery": "strategies",
+    "MaxEntropyQuery": "strategies",
+    "PredictionSamples": "samples",
+    "RandomQuery": "strategies",
+}
+
+__all__ = [
+    "BALDQuery",
+    "BaseQuery",
+    "ICALQuery",
+    "LeastConfidentQuery",
+    "MarginQuery",
+    "MaxEntropyQuery",
+    "PredictionSamples",
+    "RandomQuery",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOCATIONS:
+        value = getattr(import_module(f"{__name__}.{_LOCATIONS[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,165 @@
+"""Checks at the public door: parameters, candidates, batch sizes and rows of a pool.
+
+The only file that touches private scikit-learn names.
+"""
+
+import numbers
+import sys
+import warnings
+from collections.abc import Sized
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import (  # noqa: F401
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils.validation import _num_samples
+
+from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check an estimator's hyper-parameters against its ``_parameter_constraints``."""
+    validate_parameter_constraints(
+        estimator._parameter_constraints,
+        estimator.get_params(deep=False),
+        caller_name=type(estimator).__name__,
+    )
+
+
+def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:
+    """Return `value` as an int; it must be an integer (no bool, no float) of at least `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(
+            f"{name} must be an integer >= {minimum}. Got {value!r} of type "
+            f"{type(value).__name__} in {owner}."
+        )
+    if value < minimum:
+        raise ValueError(f"{name} must be an integer >= {minimum}. Got {value!r} in {owner}.")
+    return int(value)
+
+
+def n_rows(X: Any, name: str = "X_pool") -> int:
+    """Return the number of rows of whatever a model accepts as input."""
+    if X is None or isinstance(X, str | bytes | dict) or not isinstance(X, Sized):
+        if not hasattr(X, "shape"):
+            raise TypeError(
+                f"{name} must be a collection of rows (array, sparse matrix, frame or list). "
+                f"Got {type(X).__name__} instead."
+            )
+    return int(_num_samples(X))
+
+
+def sliceable(X: Any) -> Any:
+    """Return `X`, or its CSR form where its sparse format has no cheap rows (COO, CSC, ...)."""
+    return X.tocsr() if sparse.issparse(X) and X.format != "csr" else X
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return rows of `X` (a slice or an integer array) in the type of `X`."""
+    return _safe_indexing(X, rows)
+
+
+def forest_input(forest: Any, X: Any) -> Any:
+    """Return `X` as a fitted forest hands it to its trees, after the forest's own checks."""
+    return forest._validate_X_predict(X)
+
+
+def check_positions(positions: Any, n: int, name: str, owner: str, what: str) -> np.ndarray:
+    """Return integer positions in [0, n) as intp, in the order and multiplicity given."""
+    array = np.asarray(positions)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(
+            f"{name} must hold integer positions in {what}. Got an array of dtype {array.dtype} "
+            f"in {owner}."
+        )
+    wrong = (array < 0) | (array >= n)
+    if wrong.any():
+        raise ValueError(
+            f"{name} must hold positions from 0 to {n - 1} in {what}. Got {array[wrong][0]} "
+            f"in {owner}."
+        )
+    return array.astype(np.intp)
+
+
+def check_weights(weights: Any, n_draws: int) -> np.ndarray:
+    """Return draw weights as host float64 of sum 1, or say what is wrong with them."""
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n_draws,):
+        raise ValueError(
+            f"weights must have one entry per draw, shape ({n_draws},). Got shape {array.shape}."
+        )
+    wrong = ~np.isfinite(array) | (array < 0)
+    if wrong.any():
+        raise ValueError(f"weights must be finite and >= 0. Got {array[wrong][0]}.")
+    if abs(array.sum() - 1) > 1e-6:
+        raise ValueError(
+            f"weights must sum to 1. Got a sum of {array.sum():.6g}; pass weights / sum(weights)."
+        )
+    return array / array.sum()
+
+
+def check_candidates(candidates: Any, n_pool: int, owner: str) -> np.ndarray:
+    """Return the allowed positions, sorted; None allows the whole pool, a mask its True rows."""
+    if n_pool == 0:
+        raise ValueError(f"candidates is empty because X_pool has 0 rows. Got no row in {owner}.")
+    if candidates is None:
+        return np.arange(n_pool, dtype=np.intp)
+    array = np.asarray(candidates)
+    if array.ndim != 1:
+        raise ValueError(
+            f"candidates must be one-dimensional: positions or a boolean mask of length {n_pool}. "
+            f"Got an array of shape {array.shape} in {owner}."
+        )
+    if array.dtype == bool:
+        if len(array) != n_pool:
+            raise ValueError(
+                f"A boolean candidates mask must have one entry per pool row, {n_pool}. "
+                f"Got {len(array)} in {owner}."
+            )
+        array = np.flatnonzero(array)
+    array = check_positions(array, n_pool, "candidates", owner, "the pool")
+    if array.size == 0:
+        raise ValueError(
+            f"candidates allows no row, so there is nothing to choose from in {owner}. "
+            "Pass at least one position, or None for the whole pool."
+        )
+    array, counts = np.unique(array, return_counts=True)
+    if counts.max() > 1:
+        raise ValueError(
+            f"candidates must not repeat a position. Got {array[counts.argmax()]} "
+            f"{counts.max()} times in {owner}."
+        )
+    return array
+
+
+def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
+    """Return `batch_size` as an int, clipped with a warning to the number of candidates."""
+    batch_size = check_integer(batch_size, "batch_size", owner)
+    if batch_size > n_candidates:
+        warn(
+            f"batch_size={batch_size} is more than the {n_candidates} candidates of {owner}; "
+            "all candidates are returned.",
+            BatchClippedWarning,
+        )
+    return min(batch_size, n_candidates)
+
+
+def warn_equal_utilities(owner: str) -> None:
+    """Warn that nothing distinguishes the candidates."""
+    warn(
+        f"All candidates have equal utilities in {owner}; the lowest positions are chosen.",
+        EqualUtilitiesWarning,
+    )
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller's own code that led here, however deep in the package."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("sklearn_ical."):
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, category, stacklevel=level)

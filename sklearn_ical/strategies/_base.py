@@ -1,0 +1,406 @@
+"""BaseQuery: the query recipe that all strategies share; PointwiseQuery: scores of one row."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sklearn_ical import _array
+from sklearn_ical._array import Array
+from sklearn_ical._random import DRAWS, root_seed, stream_seed
+from sklearn_ical._validation import (
+    check_candidates,
+    check_parameters,
+    clip_batch_size,
+    n_rows,
+    warn_equal_utilities,
+)
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection import best_k
+from sklearn_ical.strategies._pool import Pool, Predictions, Selection
+
+
+@dataclass(frozen=True)
+class QueryTags:
+    """What a strategy needs and promises, for checks and tools.
+
+    Attributes
+    ----------
+    deterministic : bool
+        Whether the picks follow from the predictions alone, whatever `random_state`.
+    utilities : {"gain", "other"}
+        "gain": each pick is the first nan-argmax of its row of utilities.
+    kinds : tuple of {"proba", "label", "value"}
+        Kinds of prediction samples that are understood.
+    needs : tuple of {"nothing", "mean", "draws", "features", "labeled", "gradients"}
+        What is asked of the caller; "mean" is any classifier's `predict_proba`.
+    min_draws : int
+        Smallest number of draws that makes sense.
+    """
+
+    deterministic: bool = True
+    utilities: str = "gain"
+    kinds: tuple[str, ...] = ("proba", "label", "value")
+    needs: tuple[str, ...] = ("draws",)
+    min_draws: int = 1
+
+
+class BaseQuery(BaseEstimator):
+    """Base of query strategies: it owns the recipe, a strategy says how to select.
+
+    A subclass assigns its parameters in ``__init__`` and nothing else, describes itself in
+    ``query_tags``, lists ``_parameter_constraints`` in scikit-learn's form and defines
+    ``_select(pool)``, which returns a ``Selection``. Subclass ``PointwiseQuery`` where each row has
+    a score of its own. A strategy object is never changed by a call.
+
+    Parameters
+    ----------
+    random_state : int, RandomState, Generator or None, default=None
+        See :term:`random_state`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "random_state": ["random_state", np.random.Generator]
+    }
+
+    def __init__(self, *, random_state: Any = None) -> None:
+        self.random_state = random_state
+
+    def query_tags(self) -> QueryTags:
+        """Return what this strategy, with its present parameters, needs and promises.
+
+        Returns
+        -------
+        tags : QueryTags
+        """
+        return QueryTags()
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose the rows of a pool that should be labeled next.
+
+        Parameters
+        ----------
+        model : object
+            A fitted estimator, a Pipeline or search around one, a list or dict of fitted models,
+            a sampler, draws, or predictions at hand. Never changed.
+        X_pool : object
+            Rows that the model accepts, n_pool of them. They go to the model unconverted, in
+            chunks. Never changed.
+        batch_size : int, default=1
+            How many rows to choose, at least 1. All candidates, with a warning, if there are
+            fewer.
+        candidates : array of int or bool, default=None
+            See :term:`candidates`; None allows the whole pool.
+        X_labeled, y_labeled : object, default=None
+            The labeled rows and their labels, for strategies that need them; others leave them
+            alone.
+        X_reference : object, default=None
+            Rows that the model accepts, whose predictions the batch should inform: for
+            strategies that compare with reference rows; others leave it alone. None compares
+            with the pool.
+        return_utilities : bool, default=False
+            Whether to return the utilities too, 8 * n_picks * n_pool bytes.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            Distinct positions in `X_pool`, in pick order, on the host.
+        utilities : float64 array of shape (n_picks, n_pool)
+            Only with ``return_utilities=True``. Row t is what pick t was chosen from, NaN where
+            not allowed; higher is better.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter, the model or an argument does not fit, before any work.
+        """
+        return self._query(
+            model,
+            X_pool,
+            batch_size,
+            candidates=candidates,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            X_reference=X_reference,
+            return_utilities=return_utilities,
+        )
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose rows by their posterior predictions alone.
+
+        Parameters
+        ----------
+        samples : PredictionSamples or array of shape (n_pool, n_draws, n_classes)
+            Predictions of the pool; an array holds class probabilities. Never changed.
+        batch_size, candidates, return_utilities
+            As in :meth:`query`.
+        reference_samples : PredictionSamples or array, default=None
+            Predictions of the same draws for the rows to compare with, for strategies that
+            compare with reference rows. None compares with the pool.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            As in :meth:`query`.
+        utilities : float64 array of shape (n_picks, n_pool)
+            As in :meth:`query`.
+        """
+        return self._select_samples(
+            samples,
+            batch_size,
+            candidates=candidates,
+            reference_samples=reference_samples,
+            return_utilities=return_utilities,
+        )
+
+    def __call__(
+        self, model: Any, X_pool: Any, n_instances: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Choose rows in the form of a modAL strategy, so that ``self`` can be passed as one.
+
+        Parameters
+        ----------
+        model : object
+            As in :meth:`query`; modAL learners and committees are unwrapped.
+        X_pool : object
+            Rows that the model accepts.
+        n_instances : int, default=1
+            How many rows to choose.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+        utilities : float64 array of shape (n_picks,)
+            The utility of each chosen row at its step.
+        """
+        pool = self._pool_of_model(_unwrap(model), X_pool, n_instances, owner_method="__call__")
+        chosen = self._select(pool)
+        return chosen.positions, chosen.utilities
+
+    def _select(self, pool: Pool) -> Selection:
+        """Choose ``pool.batch_size`` of ``pool.candidates``: the hook of each strategy."""
+        raise NotImplementedError(f"{type(self).__name__} must define _select.")
+
+    def _query(
+        self, model: Any, X_pool: Any, batch_size: Any, *, return_utilities: bool, **given: Any
+    ) -> Any:
+        """Run the recipe on a model: check, draw, select."""
+        pool = self._pool_of_model(
+            model, X_pool, batch_size, want_utilities=return_utilities, **given
+        )
+        return _answer(self._select(pool), return_utilities)
+
+    def _pool_of_model(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: Any,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        want_utilities: bool = False,
+        owner_method: str = "query",
+        **options: Any,
+    ) -> Pool:
+        """Check a call of `query` and fix the draws; nothing is predicted yet."""
+        check_parameters(self)
+        owner = f"{type(self).__name__}.{owner_method}"
+        needs = self.query_tags().needs
+        n_points = n_rows(X_pool)
+        allowed = check_candidates(candidates, n_points, owner)
+        clipped = clip_batch_size(batch_size, len(allowed), owner)
+        root = root_seed(self.random_state, type(self).__name__)
+        predictions = reference = None
+        if "nothing" not in needs:
+            predictions = Predictions.of_model(
+                model, X_pool, stream_seed(root, DRAWS), mean_only="draws" not in needs
+            )
+            self._check_predictions(predictions, owner)
+            if X_reference is not None and self._compares:
+                reference = predictions.for_rows(X_reference)
+        return Pool(
+            owner=owner,
+            n_points=n_points,
+            candidates=allowed,
+            requested=int(batch_size),
+            batch_size=clipped,
+            root=root,
+            predictions=predictions,
+            reference=reference,
+            X_pool=X_pool,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            want_utilities=want_utilities,
+            options=options,
+        )
+
+    def _select_samples(
+        self,
+        samples: Any,
+        batch_size: Any,
+        *,
+        candidates: Any,
+        reference_samples: Any,
+        return_utilities: bool,
+        **options: Any,
+    ) -> Any:
+        """Run the recipe on predictions at hand: check, select."""
+        check_parameters(self)
+        owner = f"{type(self).__name__}.select"
+        samples = _as_samples(samples, "samples", owner)
+        allowed = check_candidates(candidates, samples.n_points, owner)
+        clipped = clip_batch_size(batch_size, len(allowed), owner)
+        predictions = Predictions(samples=samples)
+        self._check_predictions(predictions, owner)
+        reference = None
+        if reference_samples is not None and self._compares:
+            reference = Predictions(
+                samples=_as_samples(reference_samples, "reference_samples", owner)
+            )
+            _check_same_draws(predictions, reference, owner)
+        pool = Pool(
+            owner=owner,
+            n_points=samples.n_points,
+            candidates=allowed,
+            requested=int(batch_size),
+            batch_size=clipped,
+            root=root_seed(self.random_state, type(self).__name__),
+            predictions=predictions,
+            reference=reference,
+            want_utilities=return_utilities,
+            options=options,
+        )
+        return _answer(self._select(pool), return_utilities)
+
+    # Whether the strategy compares candidates with reference rows.
+    _compares = False
+
+    def _check_predictions(self, predictions: Predictions, owner: str) -> None:
+        """Refuse kinds and numbers of draws that the tags rule out."""
+        tags = self.query_tags()
+        if predictions.kind not in tags.kinds:
+            raise ValueError(
+                f"{type(self).__name__} understands predictions of kind "
+                f"{' or '.join(map(repr, tags.kinds))}. Got kind {predictions.kind!r} in {owner}."
+            )
+        if predictions.n_draws < tags.min_draws:
+            raise ValueError(
+                f"{type(self).__name__} needs at least {tags.min_draws} draws. Got "
+                f"{predictions.n_draws} in {owner}; use a larger ensemble or increase n_draws."
+            )
+
+
+class PointwiseQuery(BaseQuery):
+    """Base of strategies that score each row on its own and take the k best.
+
+    A subclass defines ``_score(samples)``: utilities (n_points,), float64, for samples on any
+    backend, whose value for a row depends on that row alone.
+    """
+
+    def _score(self, samples: PredictionSamples) -> Array:
+        raise NotImplementedError(f"{type(self).__name__} must define _score.")
+
+    def _exact_score(self, samples: PredictionSamples) -> np.ndarray:
+        """Return `_score` on the host, in an order of summation that decides ties.
+
+        The default suits scores of means and variances over the draws.
+        """
+        return self._score(samples.canonical())
+
+    def _select(self, pool: Pool) -> Selection:
+        parts, largest, n_terms = [], 0.0, 0
+        for _, samples in pool.predictions.chunks(pool.candidates):
+            part = self._score(samples)
+            parts.append(part)
+            xp = _array.namespace(part)
+            largest = max(largest, float(xp.max(xp.abs(part))))
+            n_terms = samples.n_draws + int(np.prod(samples.values.shape[2:]))
+        utilities = parts[0] if len(parts) == 1 else xp.concat(parts)
+        if not bool(xp.all(xp.isfinite(utilities))):
+            raise ValueError(f"Utilities must be finite. Got NaN or infinity in {pool.owner}.")
+
+        def exact(where: np.ndarray) -> np.ndarray:
+            found = pool.predictions.chunks(pool.candidates[where])
+            return np.concatenate([self._exact_score(samples) for _, samples in found])
+
+        # Each of the n_terms additions and a few logarithms may be off by a rounding.
+        tolerance = 4 * (n_terms + 8) * np.finfo(np.float64).eps * max(largest, 1.0)
+        picks = best_k(utilities, pool.batch_size, tolerance=tolerance, exact=exact)
+        if picks.all_equal:
+            warn_equal_utilities(pool.owner)
+        host = np.array(_array.to_host(utilities), dtype=np.float64)
+        host[picks.shortlist] = picks.scores
+        return spread(pool, picks.positions, host)
+
+
+def spread(pool: Pool, chosen: np.ndarray, utilities: np.ndarray) -> Selection:
+    """Return the selection of places in the candidates, by one fixed utility per candidate."""
+    positions = pool.candidates[chosen]
+    rows = None
+    if pool.want_utilities:
+        row = np.full(pool.n_points, np.nan)
+        row[pool.candidates] = utilities
+        rows = np.tile(row, (len(positions), 1))
+        for t, position in enumerate(positions):
+            rows[t + 1 :, position] = np.nan
+    return Selection(positions, utilities[chosen], rows)
+
+
+def _answer(selection: Selection, return_utilities: bool) -> Any:
+    if return_utilities:
+        return selection.positions, selection.rows
+    return selection.positions
+
+
+def _as_samples(samples: Any, name: str, owner: str) -> PredictionSamples:
+    """Return the samples, or an NKC array of probabilities as samples."""
+    if isinstance(samples, PredictionSamples):
+        return samples
+    if not _array.is_array(samples):
+        raise TypeError(
+            f"{name} must be PredictionSamples or an (n_points, n_draws, n_classes) array of "
+            f"probabilities. Got {type(samples).__name__} in {owner}."
+        )
+    return PredictionSamples(samples)
+
+
+def _check_same_draws(predictions: Predictions, reference: Predictions, owner: str) -> None:
+    """Refuse reference samples that cannot come from the draws of the pool's samples."""
+    for what in ("kind", "n_draws"):
+        ours, theirs = getattr(predictions, what), getattr(reference, what)
+        if ours != theirs:
+            raise ValueError(
+                f"reference_samples must come from the same draws as samples, with {what}={ours!r}."
+                f" Got {what}={theirs!r} in {owner}."
+            )
+
+
+def _unwrap(model: Any) -> Any:
+    """Return the estimator, or list of estimators, inside a modAL learner or committee."""
+    if hasattr(model, "learner_list"):
+        return [learner.estimator for learner in model.learner_list]
+    if hasattr(model, "teach") and hasattr(model, "estimator"):
+        return model.estimator
+    return model

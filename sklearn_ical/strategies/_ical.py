@@ -1,0 +1,331 @@
+"""Information condensing active learning (ICAL): the paper's query strategy."""
+
+import numbers
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sklearn_ical import _array
+from sklearn_ical._array import Array
+from sklearn_ical._validation import Interval, StrOptions, warn_equal_utilities
+from sklearn_ical.selection import best_k
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._make_scorer import make_scorer
+from sklearn_ical.strategies._pool import Pool, Selection
+from sklearn_ical.strategies._references import ReferenceSets
+from sklearn_ical.strategies._scorer import Panel, Scorer, multiplicities
+
+KERNELS = {"auto", "rq", "rbf", "linear", "delta", "distance"}
+
+
+class ICALQuery(BaseQuery):
+    """Choose the batch whose predictions depend most on those for the rest of the pool.
+
+    Information condensing active learning [1]_. Each greedy step draws a reference set R of the
+    pool and takes the candidates x with the largest
+
+        s(x) = mean over x' in R of HSIC(k_x', k_x),
+
+    the dependence between the posterior predictions for x and for x'. A row that is uncertain
+    in the way in which many others are is worth a label.
+
+    Parameters
+    ----------
+    n_reference : int, default=200
+        Size r of the reference set of each step; at most all rows where `replace` is False.
+    step_size : int, default=1
+        How many rows each step takes (L in the paper); the last step may take fewer.
+    prediction : {"sampled", "proba", "expected", "argmax"}, default="sampled"
+        What a classifier's prediction is. "sampled": one label per row and draw, drawn from the
+        class probabilities, as in the paper. "proba": the probabilities themselves, with the same
+        limit for many draws and far less noise. "expected": the kernel of sampled labels, averaged
+        over all of them. "argmax": the likeliest label. Label samples are used as they are, and
+        so are the draws of regressors.
+    kernel : {"auto", "rq", "rbf", "linear", "delta", "distance"} or callable, default="auto"
+        Kernel of two predictions; a callable is a function of squared distances, elementwise on
+        arrays. "auto" is the paper's mixture of rational quadratics ("rq") for labels and
+        regression, "linear" for "proba" and "expected". For labels, all kernels make the same
+        choice. Real predictions are divided by their pool-wide spread over the draws first.
+    estimator : {"biased", "unbiased"}, default="biased"
+        Estimator of HSIC: "biased" (V-statistic, as in the paper, exact where the draws are the
+        whole posterior) or "unbiased" (needs 4 draws or more of equal weight).
+    resample : bool, default=True
+        Whether each step draws its own reference set. All diversity in a batch comes from this.
+    replace : bool, default=False
+        Whether reference rows are drawn with replacement.
+    include_self : bool, default=True
+        Whether a candidate in R is also compared with itself, as in the paper.
+    exclude_selected : bool, default=False
+        Whether rows chosen in earlier steps leave the reference sets. Then steps cannot share
+        one matrix product: each costs a pass over the candidates.
+    random_state : int, RandomState, Generator or None, default=None
+        See :term:`random_state`.
+
+    Notes
+    -----
+    The objective is linear in the batch, so what was chosen before changes nothing but what is
+    left to choose, and the scores of all steps are one matrix product: O(n_pool * n_draws^2 *
+    n_steps). It is formed in blocks of steps within half of scikit-learn's `working_memory`, from
+    kernels made chunk by chunk; label samples are kept, n_pool * n_draws bytes, and other
+    predictions where a quarter of `working_memory` has room. The product is in float32 and only
+    makes a shortlist: label samples are decided in integers, other predictions in float64. A row
+    whose draws all agree scores exactly 0.
+
+    Utilities are s(x), dimensionless, >= 0 for "biased". Model requirements: at least 2 posterior
+    draws, the same functions for every row.
+
+    References
+    ----------
+    .. [1] Jain, Liu and Gifford, "Information condensing active learning", arXiv:2002.07916, 2020,
+       algorithm 1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_ical import ICALQuery
+    >>> X, y = load_digits(return_X_y=True)
+    >>> forest = RandomForestClassifier(random_state=0).fit(X[:50], y[:50])
+    >>> indices = ICALQuery(random_state=0).query(forest, X[50:], batch_size=10)
+    >>> indices.shape
+    (10,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_reference": [Interval(numbers.Integral, 1, None, closed="left")],
+        "step_size": [Interval(numbers.Integral, 1, None, closed="left")],
+        "prediction": [StrOptions({"sampled", "proba", "expected", "argmax"})],
+        "kernel": [StrOptions(KERNELS), callable],
+        "estimator": [StrOptions({"biased", "unbiased"})],
+        "resample": ["boolean"],
+        "replace": ["boolean"],
+        "include_self": ["boolean"],
+        "exclude_selected": ["boolean"],
+        "random_state": ["random_state", np.random.Generator],
+    }
+    _compares = True
+
+    def __init__(
+        self,
+        n_reference: int = 200,
+        step_size: int = 1,
+        prediction: str = "sampled",
+        kernel: str | Callable[[Array], Array] = "auto",
+        estimator: str = "biased",
+        resample: bool = True,
+        replace: bool = False,
+        include_self: bool = True,
+        exclude_selected: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.n_reference = n_reference
+        self.step_size = step_size
+        self.prediction = prediction
+        self.kernel = kernel
+        self.estimator = estimator
+        self.resample = resample
+        self.replace = replace
+        self.include_self = include_self
+        self.exclude_selected = exclude_selected
+        self.random_state = random_state
+
+    def query_tags(self) -> QueryTags:
+        """Return the tags: draws of any kind, 4 for the unbiased estimator."""
+        return QueryTags(deterministic=False, min_draws=2 if self.estimator == "biased" else 4)
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        reference: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose the rows of a pool that should be labeled next.
+
+        Parameters
+        ----------
+        model, X_pool, batch_size, candidates, X_labeled, y_labeled, return_utilities
+            As in :meth:`BaseQuery.query`.
+        X_reference : object, default=None
+            Rows that the model accepts and the reference sets are drawn from; None for the pool.
+        reference : int array of shape (n_steps, r), default=None
+            The reference set of each step, as positions in the pool or in `X_reference` where
+            that is given. Positions may repeat and count as often. None draws them.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            Distinct positions in `X_pool`, in pick order, on the host.
+        utilities : float64 array of shape (n_picks, n_pool)
+            Only with ``return_utilities=True``.
+        """
+        return self._query(
+            model,
+            X_pool,
+            batch_size,
+            candidates=candidates,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            X_reference=X_reference,
+            return_utilities=return_utilities,
+            reference=reference,
+        )
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        reference: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose rows by their posterior predictions alone.
+
+        Parameters
+        ----------
+        samples, batch_size, candidates, return_utilities
+            As in :meth:`BaseQuery.select`.
+        reference_samples : PredictionSamples or array, default=None
+            Predictions of the same draws for the rows that the reference sets are drawn from;
+            None for the pool.
+        reference : int array of shape (n_steps, r), default=None
+            As in :meth:`query`; positions in the reference samples where those are given.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            As in :meth:`query`.
+        utilities : float64 array of shape (n_picks, n_pool)
+            As in :meth:`query`.
+        """
+        return self._select_samples(
+            samples,
+            batch_size,
+            candidates=candidates,
+            reference_samples=reference_samples,
+            return_utilities=return_utilities,
+            reference=reference,
+        )
+
+    def _select(self, pool: Pool) -> Selection:
+        references = ReferenceSets(self, pool)
+        scorer, unit = make_scorer(self, pool, references)
+        alone = pool.reference is None and not self.include_self
+        run = _Run(pool, scorer, unit, without_self=alone)
+        sizes = [self.step_size] * (pool.batch_size // self.step_size)
+        if pool.batch_size % self.step_size:
+            sizes.append(pool.batch_size % self.step_size)
+        block = 1 if references.depend_on_picks else _steps_per_block(scorer, pool)
+        for start in range(0, len(sizes), block):
+            steps = range(start, min(start + block, len(sizes)))
+            positions = [references.of_step(t, run.chosen) for t in steps]
+            panel = scorer.panel(positions, double=pool.want_utilities)
+            for i, t in enumerate(steps):
+                run.take(panel, i, positions[i], sizes[t])
+        if run.some_equal:
+            warn_equal_utilities(pool.owner)
+        return run.selection()
+
+
+class _Run:
+    """The greedy steps of one call: what is still free, what was chosen, what it was worth."""
+
+    def __init__(self, pool: Pool, scorer: Scorer, unit: float, *, without_self: bool) -> None:
+        self.pool = pool
+        self.scorer = scorer
+        self.unit = unit
+        self.without_self = without_self
+        self.chosen: list[int] = []
+        self.utilities: list[float] = []
+        self.some_equal = False
+        self.free: Any = None
+        shape = (pool.batch_size, pool.n_points)
+        self.rows = np.full(shape, np.nan) if pool.want_utilities else None
+
+    def take(self, panel: Panel, step: int, reference: np.ndarray, size: int) -> None:
+        """Choose the best `size` free candidates of one step."""
+        scorer, pool = self.scorer, self.pool
+        row = scorer.row(panel, step)
+        xp = _array.namespace(row)
+        if self.free is None:
+            shape = (len(pool.candidates),)
+            self.free = xp.ones(shape, dtype=xp.bool, device=_array.device(row))
+        error = float(panel.error[step])
+        shared, counts = self._shared(reference)
+        if len(shared):
+            row, error = self._less_self(row, panel, step, shared, counts, error)
+
+        def exact(where: np.ndarray) -> np.ndarray:
+            scores = scorer.exact(panel, step, where)
+            if not len(shared):
+                return scores
+            own = np.zeros(len(pool.candidates), dtype=np.int64)
+            own[shared] = counts
+            with_self = scorer.exact_self(where)
+            return scorer.without_self(scores, with_self, own[where], int(panel.sizes[step]))
+
+        masked = xp.where(self.free, row, xp.full_like(row, -float("inf")))
+        picks = best_k(masked, size, tolerance=4 * error, exact=exact)
+        self.some_equal |= picks.all_equal
+        worth = self.unit * scorer.values(picks.scores, int(panel.sizes[step]))
+        self.utilities.extend(worth[np.searchsorted(picks.shortlist, picks.positions)])
+        if self.rows is not None:
+            values = _array.to_host(masked) + panel.offset[step]
+            values = np.where(np.isfinite(values), self.unit * values, np.nan)
+            values[picks.shortlist] = worth
+        for place in picks.positions.tolist():
+            if self.rows is not None:
+                self.rows[len(self.chosen), pool.candidates] = values
+                values[place] = np.nan
+            self.free[place] = False
+            self.chosen.append(int(pool.candidates[place]))
+
+    def selection(self) -> Selection:
+        """Return what was chosen."""
+        chosen = np.array(self.chosen, dtype=np.intp)
+        return Selection(chosen, np.array(self.utilities), self.rows)
+
+    def _shared(self, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return places of candidates that are reference rows too, and how often they are."""
+        if not self.without_self:
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64)
+        counts = multiplicities([reference], self.pool.candidates)[0]
+        shared = np.flatnonzero(counts)
+        return shared, counts[shared]
+
+    def _less_self(
+        self,
+        row: Array,
+        panel: Panel,
+        step: int,
+        shared: np.ndarray,
+        counts: np.ndarray,
+        error: float,
+    ) -> tuple[Array, float]:
+        """Take the dependence of reference rows on themselves out of one step's values."""
+        size, offset = int(panel.sizes[step]), float(panel.offset[step])
+        own = self.scorer.values(self.scorer.exact_self(shared), 1)
+        left = np.maximum(size - counts, 1)
+        factor, shift = np.ones(row.shape[0]), np.zeros(row.shape[0])
+        factor[shared] = np.where(size > counts, size / left, 0.0)
+        shift[shared] = np.where(size > counts, counts * own / left, 0.0)
+        xp = _array.namespace(row)
+        exact_row = (xp.astype(row, xp.float64) + offset) * _array.like(factor, row)
+        exact_row = exact_row - _array.like(shift, row) - offset
+        return exact_row, error * float(factor.max()) * 2
+
+
+def _steps_per_block(scorer: Scorer, pool: Pool) -> int:
+    """Return how many steps' scores fit in half of `working_memory`."""
+    item = 8 if pool.want_utilities else 4
+    step_bytes = item * len(pool.candidates) + 40 * scorer.n_draws**2
+    return max(1, _array.working_bytes() // 2 // step_bytes)

@@ -1,0 +1,126 @@
+"""What predictions are to HSIC: labels or outputs, under which kernel and at which scale."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sklearn_ical import _array, _random
+from sklearn_ical._array import Array
+from sklearn_ical.dependence import radial_profile
+from sklearn_ical.strategies._label_scorer import LabelScorer
+from sklearn_ical.strategies._output_scorer import OutputScorer
+from sklearn_ical.strategies._pool import Pool, Predictions
+from sklearn_ical.strategies._references import ReferenceSets
+from sklearn_ical.strategies._scorer import Scorer
+
+
+def make_scorer(query: Any, pool: Pool, references: ReferenceSets) -> tuple[Scorer, float]:
+    """Return the scorer of this call, and what one unit of its scores is in utilities."""
+    kind, weights = pool.predictions.kind, pool.predictions.weights
+    if weights is not None and query.estimator == "unbiased":
+        raise ValueError(
+            "The unbiased estimator has no form for weighted draws. Got weighted draws in "
+            f"{pool.owner}; pass estimator='biased'."
+        )
+    if kind == "label" or (kind == "proba" and query.prediction in ("sampled", "argmax")):
+        return _make_label_scorer(query, pool, references), _label_unit(query.kernel)
+    if query.kernel == "delta" and not (kind == "proba" and query.prediction == "expected"):
+        raise ValueError(
+            "kernel='delta' compares labels. Got real-valued predictions in "
+            f"{pool.owner}; use kernel='auto', or prediction='sampled' for a classifier."
+        )
+    expected = kind == "proba" and query.prediction == "expected"
+    kernel = query.kernel
+    if kernel == "auto":
+        kernel = "rq" if kind == "value" else "linear"
+    radial = None if expected or kernel == "linear" else radial_profile(kernel)
+    predictions = pool.predictions.collect()
+    reference = predictions if pool.reference is None else pool.reference.collect()
+    scorer = OutputScorer(
+        predictions,
+        pool.candidates,
+        reference,
+        kernel=radial,
+        scale=_spread_over_draws(predictions) if kind == "value" else None,
+        expected=expected,
+        estimator=query.estimator,
+    )
+    return scorer, _label_unit(kernel) if expected else 1.0
+
+
+def _make_label_scorer(query: Any, pool: Pool, references: ReferenceSets) -> LabelScorer:
+    """Label every row that is needed, each by its own position."""
+    needed = references.needed()
+    if pool.reference is None:
+        rows = np.union1d(pool.candidates, needed)
+        labels = _labels_of(pool.predictions, rows, query.prediction, pool.root, _random.LABELS)
+        own = _take_rows(labels, rows, pool.candidates)
+        theirs = _take_rows(labels, rows, needed)
+    else:
+        key = _random.REFERENCE_LABELS
+        theirs = _labels_of(pool.reference, needed, query.prediction, pool.root, key)
+        own = _labels_of(
+            pool.predictions, pool.candidates, query.prediction, pool.root, _random.LABELS
+        )
+    return LabelScorer(own, theirs, needed, query.estimator, pool.predictions.weights)
+
+
+def _take_rows(labels: Array, rows: np.ndarray, wanted: np.ndarray) -> Array:
+    """Return the labels of the wanted ones among ascending rows."""
+    if len(wanted) == len(rows):
+        return labels
+    where = _array.like(np.searchsorted(rows, wanted), labels)
+    return _array.namespace(labels).take(labels, where, axis=0)
+
+
+def _labels_of(
+    predictions: Predictions, positions: np.ndarray, prediction: str, root: int, key: int
+) -> Array:
+    """Return one label code per row and draw, (n_positions, n_draws), on the predictions' device.
+
+    Label samples stay as they are; from probabilities, one label per draw is drawn by the
+    position of the row ("sampled") or the likeliest class is taken ("argmax").
+    """
+    seed = _random.stream(root, key)
+    parts = []
+    for where, samples in predictions.chunks(positions):
+        if samples.kind == "label":
+            labels = samples.values
+        elif prediction == "argmax":
+            labels = _array.namespace(samples.values).argmax(samples.values, axis=2)
+        else:
+            uniforms = _random.row_uniforms(seed, positions[where], predictions.n_draws)
+            labels = samples.sample_labels(uniforms)
+        parts.append(_array.smallest_codes(labels))
+    return parts[0] if len(parts) == 1 else _array.namespace(*parts).concat(parts, axis=0)
+
+
+def _label_unit(kernel: str | Callable[[Array], Array]) -> float:
+    """Return HSIC with the kernel over HSIC with the delta kernel, for one-hot labels.
+
+    Labels are at squared distance 0 or 2, so every kernel of labels is the delta kernel up to
+    an added constant, which HSIC does not see, and a factor, which comes in squared.
+    """
+    if kernel in ("linear", "delta"):
+        return 1.0
+    profile = radial_profile("rq" if kernel == "auto" else kernel)
+    equal, unequal = np.asarray(profile(np.array([0.0, 2.0])), dtype=np.float64).tolist()
+    if equal == unequal:
+        raise ValueError(
+            "The 'kernel' parameter of ICALQuery must tell equal labels from unequal ones. Got "
+            f"{equal!r} at squared distances 0 and 2 from {kernel!r}."
+        )
+    return float((equal - unequal) ** 2)
+
+
+def _spread_over_draws(predictions: Predictions) -> np.ndarray:
+    """Return per target the root of the pool's mean variance over draws, 1 where that is 0."""
+    variances = []
+    for _, samples in predictions.chunks(np.arange(predictions.n_points)):
+        values = _array.to_host(samples.values).astype(np.float64)
+        values = values[:, :, None] if values.ndim == 2 else values
+        mean = np.average(values, axis=1, weights=samples.weights, keepdims=True)
+        variances.append(np.average((values - mean) ** 2, axis=1, weights=samples.weights))
+    spread = np.sqrt(np.concatenate(variances).mean(axis=0))
+    return np.where(spread > 0, spread, 1.0)

@@ -1,0 +1,200 @@
+"""Pool: what a strategy sees of one call; Predictions: its rows' predictions, read in chunks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sklearn_ical import _array
+from sklearn_ical._validation import n_rows, sliceable, take_rows
+from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samples import PredictionSamples, concatenate
+
+# Rows handed to the model at once, so that its own start-up costs do not count.
+MODEL_BLOCK_ROWS = 20_000
+
+
+class Predictions:
+    """Posterior predictions of a set of rows, evaluated only where and when they are read.
+
+    Holds either samples at hand, or draws and the rows `X` that they are to be evaluated on.
+    """
+
+    def __init__(
+        self, *, samples: PredictionSamples | None = None, draws: Any = None, X: Any = None
+    ) -> None:
+        self._samples = samples
+        self._draws = draws
+        self._X = None if samples is not None else sliceable(X)
+        source = samples if samples is not None else draws
+        self.n_points = samples.n_points if samples is not None else n_rows(X)
+        self.n_draws: int = source.n_draws
+        self.kind: str = source.kind
+        self.classes = source.classes
+        self.weights = source.weights
+
+    @classmethod
+    def of_model(cls, model: Any, X: Any, seed: int, *, mean_only: bool) -> "Predictions":
+        """Return the predictions of a model, sampler, draws or samples for the rows of `X`."""
+        draws = _mean_draws(model) if mean_only else None
+        if draws is None:
+            draws = model if _is_draws(model) else get_sampler(model).draw(random_state=seed)
+        return cls.of_draws(draws, X)
+
+    @classmethod
+    def of_draws(cls, draws: Draws, X: Any) -> "Predictions":
+        """Return the predictions of draws for the rows of `X`; joint draws see all at once."""
+        if getattr(draws, "joint", False):
+            return cls(samples=draws(X))
+        return cls(draws=draws, X=X)
+
+    def for_rows(self, X: Any) -> "Predictions":
+        """Return the predictions of the same draws for other rows."""
+        if self._draws is None:
+            raise ValueError(
+                "X_reference needs a model that can predict it. Got predictions that are already "
+                "at hand; use select with reference_samples instead."
+            )
+        return Predictions.of_draws(self._draws, X)
+
+    def collect(self) -> "Predictions":
+        """Return predictions evaluated once and held, if a quarter of `working_memory` has room."""
+        room = _array.working_bytes() // 4
+        if self._samples is not None or self.n_points * self._row_bytes() > room:
+            return self
+        return Predictions(samples=self.take(np.arange(self.n_points)))
+
+    def take(self, positions: np.ndarray) -> PredictionSamples:
+        """Return the samples of some rows."""
+        return concatenate([part for _, part in self.chunks(positions)])
+
+    def chunks(
+        self, positions: np.ndarray, row_bytes: int = 0
+    ) -> Iterator[tuple[slice, PredictionSamples]]:
+        """Yield slices of `positions` and the samples of those rows, in working chunks.
+
+        `row_bytes` is the largest temporary that the reader needs per row.
+        """
+        chunk = _array.chunk_rows(max(row_bytes, self._row_bytes()))
+        block = chunk if self._samples is not None else max(chunk, MODEL_BLOCK_ROWS)
+        for start in range(0, len(positions), block):
+            rows = positions[start : start + block]
+            for part in self._read(rows, chunk):
+                yield slice(start, start + part.n_points), part
+                start += part.n_points
+
+    def _read(self, rows: np.ndarray, chunk: int) -> Iterator[PredictionSamples]:
+        """Yield the samples of ascending or arbitrary `rows`, at most `chunk` of them at once."""
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        run = last - first == len(rows) and bool((np.diff(rows) == 1).all())
+        where: Any = slice(first, last) if run else rows
+        if self._samples is not None:
+            yield self._samples[where]
+        else:
+            whole = run and len(rows) == self.n_points
+            X = self._X if whole else take_rows(self._X, where)
+            yield from evaluate_in_chunks(self._draws, X, chunk)
+
+    def _row_bytes(self) -> int:
+        """Return the bytes of one row of predictions in float64."""
+        if self._samples is not None:
+            per_draw = int(np.prod(self._samples.values.shape[2:]))
+        else:
+            per_draw = 1 if self.classes is None else len(self.classes)
+        return 8 * self.n_draws * per_draw
+
+
+@dataclass(frozen=True)
+class Pool:
+    """One call, checked: what a strategy's `_select` may look at.
+
+    Attributes
+    ----------
+    owner : str
+        Name of the call for messages, such as "ICALQuery.query".
+    n_points : int
+        Number of pool rows.
+    candidates : intp array of shape (n_candidates,)
+        Allowed positions, ascending.
+    requested, batch_size : int
+        Picks asked for, and picks to make: no more than there are candidates.
+    root : int
+        The root seed of this call.
+    predictions, reference : Predictions or None
+        Of the pool, and of the rows to compare with where those are given.
+    X_pool, X_labeled, y_labeled : object
+        As the caller gave them, or None.
+    want_utilities : bool
+        Whether the rows of utilities are asked for.
+    options : dict
+        Keyword arguments of the strategy's own.
+    """
+
+    owner: str
+    n_points: int
+    candidates: np.ndarray
+    requested: int
+    batch_size: int
+    root: int
+    predictions: Any = None
+    reference: Predictions | None = None
+    X_pool: Any = None
+    X_labeled: Any = None
+    y_labeled: Any = None
+    want_utilities: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a strategy chose.
+
+    Attributes
+    ----------
+    positions : intp array of shape (n_picks,)
+        In pick order.
+    utilities : float64 array of shape (n_picks,)
+        The utility of each pick at its step.
+    rows : float64 array of shape (n_picks, n_points) or None
+        What each step chose from, NaN where not allowed.
+    """
+
+    positions: np.ndarray
+    utilities: np.ndarray
+    rows: np.ndarray | None = None
+
+
+class _ModelMean:
+    """A model's own `predict_proba`, as one draw: all that a mean-based strategy needs."""
+
+    n_draws = 1
+    kind = "proba"
+    weights = None
+    joint = False
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.classes = getattr(model, "classes_", None)
+
+    def __call__(self, X: Any) -> PredictionSamples:
+        proba = self.model.predict_proba(X)
+        if not isinstance(proba, list) and getattr(proba, "ndim", None) == 2:
+            return PredictionSamples(proba[:, None, :], classes=self.classes)
+        got = f"a list of {len(proba)} arrays" if isinstance(proba, list) else repr(proba)
+        raise ValueError(
+            f"predict_proba of {type(self.model).__name__} must return one (n_points, n_classes) "
+            f"array. Got {got}, as multi-output models give; fit one model per output."
+        )
+
+
+def _mean_draws(model: Any) -> _ModelMean | None:
+    """Return the model's mean as draws, or None where it has no `predict_proba` of its own."""
+    if isinstance(model, type) or not callable(getattr(model, "predict_proba", None)):
+        return None
+    return _ModelMean(model)
+
+
+def _is_draws(model: Any) -> bool:
+    """Tell whether `model` is draws already: callable, with a number and a kind of draws."""
+    return callable(model) and hasattr(model, "n_draws") and hasattr(model, "kind")

@@ -1,0 +1,95 @@
+"""How a check says what it wants: assertions that name what was expected, what came and why."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+def demand(condition: Any, message: str) -> None:
+    """Raise AssertionError with the message unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def demand_same(picks: Any, expected: Any, what: str, why: str) -> None:
+    """Demand equal picks in equal order."""
+    demand(
+        np.array_equal(picks, expected),
+        f"Expected the same picks {what}. Got {np.asarray(picks).tolist()} instead of "
+        f"{np.asarray(expected).tolist()}. {why}",
+    )
+
+
+def demand_valid(picks: Any, n_picks: int, allowed: np.ndarray, case: str) -> None:
+    """Demand distinct positions among `allowed`, as a one-dimensional host array of intp."""
+    demand(
+        type(picks) is np.ndarray and picks.ndim == 1 and picks.dtype == np.intp,
+        f"Expected a one-dimensional numpy array of dtype intp {case}. Got {picks!r}. Picks index "
+        "any host container, whatever the backend of the predictions.",
+    )
+    demand(
+        len(picks) == n_picks,
+        f"Expected {n_picks} picks {case}. Got {picks.tolist()}. A batch has as many rows as were "
+        "asked for.",
+    )
+    demand(
+        len(set(picks.tolist())) == len(picks),
+        f"Expected distinct picks {case}. Got {picks.tolist()}. A row labeled twice is a label "
+        "wasted.",
+    )
+    demand(
+        np.isin(picks, allowed).all(),
+        f"Expected picks among the candidates {case}. Got {picks.tolist()} where "
+        f"{allowed.tolist()} are allowed. Other rows are labeled already or cannot be.",
+    )
+
+
+def demand_rows(rows: Any, picks: np.ndarray, allowed: np.ndarray, gain: bool, name: str) -> None:
+    """Demand shape, NaN pattern and, for gains, that each pick is the first best of its row."""
+    shape = (len(picks), len(allowed))
+    demand(
+        type(rows) is np.ndarray and rows.dtype == np.float64 and rows.shape == shape,
+        f"Expected float64 utilities of shape {shape} from {name}. Got "
+        f"{getattr(rows, 'dtype', type(rows))} of shape {np.shape(rows)}. Row t belongs to pick t, "
+        "column i to row i of the pool.",
+    )
+    demand(
+        np.isnan(rows[:, ~allowed]).all(),
+        f"Expected NaN for rows that are no candidates, from {name}. Got {rows[:, ~allowed]}. "
+        "A number says that the row could have been picked.",
+    )
+    for t, pick in enumerate(picks if gain else []):
+        free = allowed.copy()
+        free[picks[:t]] = False
+        demand(
+            np.isfinite(rows[t, free]).all() and np.isnan(rows[t, ~free]).all(),
+            f"Expected numbers exactly for the candidates still free at pick {t} from {name}. Got "
+            f"{rows[t]} with {np.flatnonzero(free).tolist()} free. NaN says not allowed, "
+            "and nothing else does.",
+        )
+        best = int(np.nanargmax(rows[t]))
+        demand(
+            best == pick,
+            f"Expected pick {t} from {name} to be {best}, the first nan-argmax of its row. Got "
+            f"{pick}. Users read from the row why a row of the pool was picked.",
+        )
+
+
+def demand_refusal(call: Callable[[], Any], word: str, case: str, why: str) -> None:
+    """Demand a TypeError or ValueError whose message has `word` in it."""
+    try:
+        got = call()
+    except (TypeError, ValueError) as err:
+        demand(word in str(err), f"Expected an error that names {word!r} {case}. Got: {err}. {why}")
+    else:
+        raise AssertionError(f"Expected a TypeError or ValueError {case}. Got {got!r}. {why}")
+
+
+def recorded(call: Callable[[], Any]) -> tuple[Any, list[type[Warning]]]:
+    """Return the answer of a call and the categories of the warnings it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer = call()
+    return answer, [warning.category for warning in caught]

@@ -1,0 +1,187 @@
+"""Checks of what is picked: positions, candidates, batch sizes, utilities."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from sklearn_ical.exceptions import BatchClippedWarning
+from sklearn_ical.testing._data import (
+    BATCH,
+    N_POOL,
+    ask,
+    choose,
+    model_problem,
+    samples_problem,
+    seeded,
+)
+from sklearn_ical.testing._demand import (
+    demand,
+    demand_refusal,
+    demand_rows,
+    demand_same,
+    demand_valid,
+    recorded,
+)
+
+ALLOWED = (3, 4, 8, 9, 11, 17, 20, 21, 30, 38)
+
+
+def check_picks(strategy: Any) -> None:
+    """Picks are distinct candidates in a host array of intp."""
+    problem = model_problem(strategy)
+    for size in (1, BATCH, N_POOL - 1):
+        picks = ask(seeded(strategy), problem, size)
+        demand_valid(picks, size, np.arange(N_POOL), f"from query with batch_size={size}")
+    allowed = np.array(ALLOWED)
+    picks = ask(seeded(strategy), problem, candidates=allowed)
+    demand_valid(picks, BATCH, allowed, "from query with candidates")
+    for kind in strategy.query_tags().kinds:
+        samples = samples_problem(strategy, kind)
+        picks = choose(seeded(strategy), samples)
+        everything = np.arange(samples.source.n_points)
+        demand_valid(picks, BATCH, everything, f"from select with {kind} samples")
+
+
+def check_candidate_forms(strategy: Any) -> None:
+    """Positions in any order, lists and boolean masks of the same rows are one and the same."""
+    problem = model_problem(strategy)
+    expected = ask(seeded(strategy), problem, candidates=np.array(ALLOWED))
+    mask = np.isin(np.arange(N_POOL), ALLOWED)
+    forms = {
+        "a boolean mask": mask,
+        "positions in descending order": np.array(ALLOWED[::-1]),
+        "positions of dtype int32": np.array(ALLOWED, dtype=np.int32),
+        "a list": list(ALLOWED),
+    }
+    for name, candidates in forms.items():
+        picks = ask(seeded(strategy), problem, candidates=candidates)
+        why = "How the allowed rows are written down says nothing about them."
+        demand_same(picks, expected, f"from candidates as {name}", why)
+
+
+def check_candidates_limit_picks_only(strategy: Any) -> None:
+    """Rows that may not be picked still count in references, filters and scales."""
+    if strategy.query_tags().utilities != "gain":
+        return
+    problem = model_problem(strategy)
+    _, everywhere = ask(seeded(strategy), problem, return_utilities=True)
+    allowed = np.array(ALLOWED)
+    _, somewhere = ask(seeded(strategy), problem, candidates=allowed, return_utilities=True)
+    ours, theirs = somewhere[0, allowed], everywhere[0, allowed]
+    demand(
+        np.allclose(ours, theirs, rtol=1e-6, atol=1e-9),
+        f"Expected utilities {theirs} of the first step for the candidates, as without the limit. "
+        f"Got {ours}. candidates limits what may be picked and nothing else.",
+    )
+
+
+def check_bad_candidates(strategy: Any) -> None:
+    """Candidates that make no sense are refused by name."""
+    problem = model_problem(strategy)
+    bad = {
+        "that repeat a position": [3, 4, 4],
+        "that are negative": [-1, 2],
+        "beyond the pool": [0, N_POOL],
+        "as a mask of another length": np.ones(N_POOL + 1, dtype=bool),
+        "as real numbers": np.array([0.5, 2.0]),
+        "of two dimensions": np.array([[0, 1], [2, 3]]),
+        "that are none at all": [],
+        "as a mask without a True": np.zeros(N_POOL, dtype=bool),
+    }
+    for name, candidates in bad.items():
+        demand_refusal(
+            partial(ask, seeded(strategy), problem, 1, candidates=candidates),
+            "candidates",
+            f"for candidates {name}",
+            "Guessing what was meant labels the wrong rows.",
+        )
+
+
+def check_empty_pool(strategy: Any) -> None:
+    """A pool without rows is refused before the model sees it."""
+    full = model_problem(strategy)
+    empty = type(full)(full.source, full.X_pool[:0], full.X_labeled, full.y_labeled)
+    why = "A loop that has labeled everything has to learn it from a clear message."
+    demand_refusal(
+        partial(ask, seeded(strategy), empty, 1), "candidates", "from query for an empty pool", why
+    )
+    nothing = samples_problem(strategy, strategy.query_tags().kinds[0])
+    nothing = nothing.take(np.arange(0))
+    demand_refusal(
+        partial(choose, seeded(strategy), nothing, 1),
+        "candidates",
+        "from select for no samples",
+        why,
+    )
+
+
+def check_batch_sizes(strategy: Any) -> None:
+    """A batch of all candidates is all of them; a larger one is too, with a warning."""
+    problem = model_problem(strategy)
+    for candidates in (None, np.array(ALLOWED)):
+        allowed = np.arange(N_POOL) if candidates is None else candidates
+        n_allowed = len(allowed)
+        for size in (n_allowed, n_allowed + 1):
+            picks, warned = recorded(
+                partial(ask, seeded(strategy), problem, size, candidates=candidates)
+            )
+            case = f"with batch_size={size} of {n_allowed} candidates"
+            demand_valid(picks, n_allowed, allowed, case)
+            clipped = any(issubclass(category, BatchClippedWarning) for category in warned)
+            demand(
+                clipped == (size > n_allowed),
+                f"Expected {'a' if size > n_allowed else 'no'} BatchClippedWarning {case}. Got "
+                f"{warned}. Fewer labels than asked for must not go unnoticed.",
+            )
+    picks = ask(seeded(strategy), problem, np.int64(2))
+    why = "Sizes often come out of numpy."
+    demand_same(
+        picks, ask(seeded(strategy), problem, 2), "for batch_size=np.int64(2) as for 2", why
+    )
+
+
+def check_bad_batch_sizes(strategy: Any) -> None:
+    """Batch sizes that are no integer of at least 1 are refused by name."""
+    problem = model_problem(strategy)
+    for size in (0, -1, True, 2.0, "2", None):
+        demand_refusal(
+            partial(ask, seeded(strategy), problem, size),
+            "batch_size",
+            f"for batch_size={size!r}",
+            "A batch of another size than meant costs labels.",
+        )
+
+
+def check_repeated_rows(strategy: Any) -> None:
+    """Rows that repeat are still different rows."""
+    problem = model_problem(strategy, n_pool=2)
+    pool = np.repeat(problem.X_pool, 5, axis=0)
+    repeated = type(problem)(problem.source, pool, problem.X_labeled, problem.y_labeled)
+    for seed in range(20):
+        picks = ask(seeded(strategy, seed), repeated, 6)
+        case = f"from 5 copies each of two rows (random_state={seed})"
+        demand_valid(picks, 6, np.arange(10), case)
+
+
+def check_utilities(strategy: Any) -> None:
+    """Row t of the utilities is what pick t was chosen from."""
+    problem = model_problem(strategy)
+    samples = samples_problem(strategy, strategy.query_tags().kinds[0])
+    for candidates in (None, np.array([1, 2, 5, 8, 11, 14, 15])):
+        options = {"candidates": candidates}
+        for name, call, source in (("query", ask, problem), ("select", choose, samples)):
+            expected = call(seeded(strategy), source, **options)
+            answer = call(seeded(strategy), source, return_utilities=True, **options)
+            demand(
+                isinstance(answer, tuple) and len(answer) == 2,
+                f"Expected (picks, utilities) from {name} with return_utilities. Got {answer!r}.",
+            )
+            picks, rows = answer
+            why = "Looking at utilities must not change the batch."
+            demand_same(picks, expected, f"from {name} with and without utilities", why)
+            n_pool = len(source.X_pool)
+            allowed = np.isin(
+                np.arange(n_pool), np.arange(n_pool) if candidates is None else candidates
+            )
+            demand_rows(rows, picks, allowed, strategy.query_tags().utilities == "gain", name)

@@ -1,0 +1,152 @@
+"""check_strategy: runs every check of the public contract on one strategy, cheapest first."""
+
+import warnings
+from typing import Any
+
+from sklearn_ical.exceptions import QueryWarning
+from sklearn_ical.testing._estimator import (
+    check_call,
+    check_clone,
+    check_pickle,
+    check_repr,
+    check_set_params,
+    check_signatures,
+    check_tags,
+)
+from sklearn_ical.testing._inputs import (
+    check_frames,
+    check_global_generators,
+    check_inputs_unchanged,
+    check_lists,
+    check_missing_values,
+    check_mixed_frames,
+    check_model_unchanged,
+    check_sparse_pools,
+    check_strategy_unchanged,
+    check_text,
+)
+from sklearn_ical.testing._picks import (
+    check_bad_batch_sizes,
+    check_bad_candidates,
+    check_batch_sizes,
+    check_candidate_forms,
+    check_candidates_limit_picks_only,
+    check_empty_pool,
+    check_picks,
+    check_repeated_rows,
+    check_utilities,
+)
+from sklearn_ical.testing._repeat import (
+    check_chunks,
+    check_deterministic_tag,
+    check_equal_generators,
+    check_equal_seeds,
+    check_permuted_classes,
+    check_permuted_draws,
+    check_permuted_rows,
+    check_processes,
+)
+from sklearn_ical.testing._samples import (
+    check_backends,
+    check_degenerate_predictions,
+    check_kinds,
+    check_min_draws,
+    check_models,
+    check_predictions_as_model,
+    check_raw_probabilities,
+    check_reference_rows,
+    check_ties,
+    check_weights,
+)
+
+CHECKS = (
+    check_tags,
+    check_signatures,
+    check_clone,
+    check_set_params,
+    check_repr,
+    check_equal_seeds,
+    check_pickle,
+    check_equal_generators,
+    check_deterministic_tag,
+    check_picks,
+    check_utilities,
+    check_candidate_forms,
+    check_candidates_limit_picks_only,
+    check_bad_candidates,
+    check_empty_pool,
+    check_batch_sizes,
+    check_bad_batch_sizes,
+    check_repeated_rows,
+    check_reference_rows,
+    check_strategy_unchanged,
+    check_model_unchanged,
+    check_inputs_unchanged,
+    check_global_generators,
+    check_kinds,
+    check_raw_probabilities,
+    check_min_draws,
+    check_degenerate_predictions,
+    check_permuted_rows,
+    check_permuted_draws,
+    check_permuted_classes,
+    check_ties,
+    check_weights,
+    check_chunks,
+    check_models,
+    check_predictions_as_model,
+    check_call,
+    check_lists,
+    check_sparse_pools,
+    check_frames,
+    check_mixed_frames,
+    check_text,
+    check_missing_values,
+    check_backends,
+    check_processes,
+)
+
+
+def check_strategy(strategy: Any) -> None:
+    """Check that a query strategy keeps the public contract of this package.
+
+    For strategies of any origin: what they need and promise is read from ``query_tags()`` and
+    from signatures, never from class names. They need `query`, `select`, `query_tags`,
+    `get_params` and `set_params`, can be called as modAL strategies, and need not derive from
+    :class:`~sklearn_ical.BaseQuery`.
+
+    Parameters
+    ----------
+    strategy : object
+        The strategy to check, with the parameters to check it with. Not modified; its
+        `random_state` and those of nested strategies are replaced in the clones that are run.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails. The message names the check and says what was expected,
+        what came instead and why it matters.
+
+    Notes
+    -----
+    Takes a few seconds. Pools, forests and samples are small and fixed, so a check always asks
+    the same. Checks of containers that are not installed (pandas, polars, torch) are left out;
+    a second process is started by joblib.
+
+    Examples
+    --------
+    >>> from sklearn_ical import MarginQuery
+    >>> from sklearn_ical.testing import check_strategy
+    >>> check_strategy(MarginQuery())
+    """
+    for check in CHECKS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", QueryWarning)
+            try:
+                check(strategy)
+            except AssertionError as err:
+                raise AssertionError(f"{check.__name__}: {err}") from err
+            except Exception as err:
+                raise AssertionError(
+                    f"{check.__name__}: {check.__doc__} Got {type(err).__name__}: {err}"
+                ) from err

@@ -1,0 +1,65 @@
+"""Array backends for the tests: conversion to each, and a check that nothing leaves its device."""
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import pytest
+
+
+@cache
+def _backend_names() -> list[str]:
+    names = ["numpy", "strict", "strict-device1", "torch"]
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            names.append("torch-cuda")
+    return names
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames:
+        metafunc.parametrize("backend", _backend_names(), indirect=True)
+
+
+@pytest.fixture
+def backend(request: pytest.FixtureRequest) -> Callable[[np.ndarray], Any]:
+    """Return a function that copies a numpy array to one backend and device; numpy: read-only."""
+    if request.param == "numpy":
+
+        def to(x: np.ndarray) -> Any:
+            copy = np.array(x)
+            copy.flags.writeable = False
+            return copy
+
+    elif request.param.startswith("strict"):
+        strict = pytest.importorskip("array_api_strict")
+        place = strict.Device("device1" if request.param == "strict-device1" else "CPU_DEVICE")
+
+        def to(x: np.ndarray) -> Any:
+            return strict.asarray(np.array(x), device=place)
+
+    else:
+        torch = pytest.importorskip("torch")
+        place = torch.device("cuda" if request.param == "torch-cuda" else "cpu")
+
+        def to(x: np.ndarray) -> Any:
+            return torch.tensor(np.array(x), device=place)
+
+    return to
+
+
+@pytest.fixture
+def same_place() -> Callable[[Any, Any], None]:
+    """Return an assertion that a result has the namespace and the device of an input."""
+
+    def check(result: Any, reference: Any) -> None:
+        namespace = array_api_compat.array_namespace
+        assert namespace(result) is namespace(reference)
+        assert array_api_compat.device(result) == array_api_compat.device(reference)
+
+    return check

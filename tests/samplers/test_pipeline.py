@@ -1,0 +1,301 @@
+"""Pipelines and searches: rows are transformed once, the model inside is sampled."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from sklearn_ical import BALDQuery, PredictionSamples
+from sklearn_ical.exceptions import UnsupportedModelError
+from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers._base import PipelineSampler
+
+
+class Counter(TransformerMixin, BaseEstimator):
+    """Doubles the rows and notes how many it was given in each call."""
+
+    def fit(self, X: Any, y: Any = None) -> "Counter":
+        self.n_rows_ = []
+        return self
+
+    def transform(self, X: Any) -> Any:
+        self.n_rows_.append(X.shape[0])
+        return 2 * X
+
+
+class Sums:
+    """A model with draws of its own: draw k is certain of class 1 where the row sum exceeds k."""
+
+    classes_ = np.array([0, 1])
+
+    def fit(self, X: Any, y: Any = None) -> "Sums":
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Any:
+        return SumDraws(n_draws or 3)
+
+
+class SumDraws:
+    kind = "proba"
+    classes = np.array([0, 1])
+    weights = None
+    joint = False
+
+    def __init__(self, n_draws: int) -> None:
+        self.n_draws = n_draws
+
+    def __call__(self, X: Any) -> PredictionSamples:
+        above = np.asarray(X.sum(axis=1)).reshape(-1, 1) > np.arange(self.n_draws)
+        return PredictionSamples(np.stack([1.0 - above, above], axis=2))
+
+
+def rows(n: int = 60, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, 4))
+
+
+def labels(X: np.ndarray) -> np.ndarray:
+    return np.array(["no", "yes"])[(X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)]
+
+
+def forest(n_trees: int = 5) -> RandomForestClassifier:
+    return RandomForestClassifier(n_trees, min_samples_leaf=2, random_state=0)
+
+
+def scaled_forest() -> Pipeline:
+    return make_pipeline(StandardScaler(), forest()).fit(rows(), labels(rows()))
+
+
+def tree_outputs(model: Any, X: Any) -> np.ndarray:
+    method = "predict_proba" if hasattr(model, "classes_") else "predict"
+    return np.stack([getattr(tree, method)(X) for tree in model.estimators_], axis=1)
+
+
+def test_last_step_is_sampled_on_transformed_rows() -> None:
+    pipeline, pool = scaled_forest(), rows(20, seed=3)
+    samples = get_sampler(pipeline).sample(pool)
+    expected = tree_outputs(pipeline[-1], pipeline[0].transform(pool))
+    np.testing.assert_array_equal(samples.values, expected)
+    np.testing.assert_allclose(samples.mean(), pipeline.predict_proba(pool), rtol=0, atol=1e-12)
+    assert samples.classes.tolist() == ["no", "yes"]
+
+
+def test_regressor_behind_a_transformer_averages_to_predict() -> None:
+    X = rows()
+    model = ExtraTreesRegressor(5, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, X[:, :2])
+    samples = get_sampler(pipeline).sample(X)
+    assert (samples.kind, samples.values.shape) == ("value", (60, 5, 2))
+    np.testing.assert_allclose(samples.mean(), pipeline.predict(X), rtol=1e-12, atol=1e-12)
+
+
+def test_pipeline_of_one_step_is_its_model() -> None:
+    X = rows()
+    pipeline = Pipeline([("model", forest())]).fit(X, labels(X))
+    samples = get_sampler(pipeline).sample(X)
+    np.testing.assert_array_equal(samples.values, tree_outputs(pipeline[-1], X))
+
+
+def test_nested_pipelines_are_unwrapped() -> None:
+    X = rows()
+    inner = make_pipeline(FunctionTransformer(np.square), forest())
+    outer = make_pipeline("passthrough", StandardScaler(), inner).fit(X, labels(X))
+    expected = tree_outputs(inner[-1], np.square(outer[1].transform(X)))
+    np.testing.assert_array_equal(get_sampler(outer).sample(X).values, expected)
+
+
+@pytest.mark.parametrize("size", [1, 7, 60, 100])
+@pytest.mark.parametrize("model", [forest(), Sums()], ids=["forest", "own draws"])
+def test_chunks_transform_all_rows_once(model: Any, size: int) -> None:
+    X = rows()
+    pipeline = make_pipeline(Counter(), model).fit(X, labels(X))
+    draws = get_sampler(pipeline).draw()
+    whole = draws(X).values
+    pipeline[0].n_rows_.clear()
+    parts = [part.values for part in evaluate_in_chunks(draws, X, size)]
+    assert pipeline[0].n_rows_ == [60]
+    assert [len(part) for part in parts] == [min(size, 60 - a) for a in range(0, 60, size)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_query_transforms_each_row_of_the_pool_once() -> None:
+    X = rows()
+    pipeline = make_pipeline(Counter(), forest()).fit(X, labels(X))
+    pipeline[0].n_rows_.clear()
+    BALDQuery().query(pipeline, X, 3)
+    assert pipeline[0].n_rows_[0] == 60
+    assert sum(pipeline[0].n_rows_) < 120  # ties may be scored again
+
+
+def test_transformer_that_gives_unsliceable_sparse_rows_passes() -> None:
+    X = np.where(rows() > 0.3, 1.0, 0.0)
+    pipeline = make_pipeline(FunctionTransformer(sparse.coo_matrix), Sums()).fit(X)
+    draws = get_sampler(pipeline).draw()
+    parts = [part.values for part in evaluate_in_chunks(draws, X, 7)]
+    expected = (X.sum(axis=1)[:, None] > np.arange(3)).astype(float)
+    np.testing.assert_array_equal(np.concatenate(parts)[:, :, 1], expected)
+
+
+def test_mixed_frames_pass_through_a_column_transformer() -> None:
+    pandas = pytest.importorskip("pandas")
+    X = rows()
+    frame = pandas.DataFrame(
+        {"size": X[:, 0], "color": np.where(X[:, 1] > 0, "red", "blue"), "age": X[:, 2]},
+        index=np.arange(60)[::-1],
+    )
+    columns = ColumnTransformer(
+        [("number", StandardScaler(), ["size", "age"]), ("word", OneHotEncoder(), ["color"])]
+    )
+    pipeline = make_pipeline(columns, forest()).fit(frame, labels(X))
+    draws = get_sampler(pipeline).draw()
+    expected = tree_outputs(pipeline[-1], pipeline[0].transform(frame))
+    np.testing.assert_array_equal(draws(frame).values, expected)
+    parts = [part.values for part in evaluate_in_chunks(draws, frame, 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
+def test_text_passes_through_a_vectorizer() -> None:
+    words = ["red ant", "blue bee", "red bee", "blue ant ant", "red red"] * 4
+    union = FeatureUnion(
+        [("words", TfidfVectorizer()), ("letters", TfidfVectorizer(analyzer="char"))]
+    )
+    pipeline = make_pipeline(union, forest()).fit(words, ["r", "b", "r", "b", "r"] * 4)
+    draws = get_sampler(pipeline).draw()
+    np.testing.assert_allclose(draws(words).mean(), pipeline.predict_proba(words), atol=1e-12)
+    parts = [part.values for part in evaluate_in_chunks(draws, words, 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), draws(words).values)
+
+
+def test_draws_carry_what_the_model_inside_says() -> None:
+    draws = get_sampler(scaled_forest()).draw(3, random_state=0)
+    assert isinstance(draws, Draws)
+    assert (draws.n_draws, draws.kind, draws.weights, draws.joint) == (3, "proba", None, False)
+    assert draws.classes.tolist() == ["no", "yes"]
+    copy = pickle.loads(pickle.dumps(draws))
+    np.testing.assert_array_equal(copy(rows(9)).values, draws(rows(9)).values)
+
+
+def test_fewer_draws_are_those_of_the_model_inside() -> None:
+    pipeline, pool = scaled_forest(), rows(20, seed=3)
+    inner = get_sampler(pipeline[-1]).sample(pipeline[0].transform(pool), n_draws=2, random_state=4)
+    outer = get_sampler(pipeline).sample(pool, n_draws=2, random_state=4)
+    np.testing.assert_array_equal(outer.values, inner.values)
+
+
+@pytest.mark.parametrize(
+    ("steps", "got"),
+    [
+        ([("scale", StandardScaler()), ("model", "passthrough")], "'passthrough'"),
+        ([("scale", StandardScaler()), ("model", None)], "None"),
+        ([], "None"),
+    ],
+)
+def test_pipeline_without_a_model_is_refused(steps: Any, got: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=f"Pipeline must end in .* Got {got} as its"):
+        get_sampler(Pipeline(steps)).draw()
+
+
+@pytest.mark.parametrize("model", [GaussianNB(), SVC(), StandardScaler()])
+def test_pipeline_around_another_model_names_that_model(model: Any) -> None:
+    X = rows()
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, labels(X))
+    with pytest.raises(UnsupportedModelError, match=f"No .* registered for {type(model).__name__}"):
+        get_sampler(pipeline).draw()
+
+
+def test_unfitted_pipeline_is_refused() -> None:
+    with pytest.raises(NotFittedError, match="RandomForestClassifier is not fitted yet"):
+        get_sampler(make_pipeline(StandardScaler(), forest())).draw()
+
+
+def test_pipeline_is_unchanged_and_rows_too() -> None:
+    pipeline, pool = scaled_forest(), rows(20, seed=3)
+    before = pickle.dumps(pipeline)
+    pool.flags.writeable = False
+    get_sampler(pipeline).sample(pool)
+    assert pickle.dumps(pipeline) == before
+
+
+def searches(model: Any, name: str, **options: Any) -> list[Any]:
+    grid = {name: [2, 3]}
+    return [
+        GridSearchCV(model, grid, cv=2, **options),
+        RandomizedSearchCV(model, grid, n_iter=2, cv=2, random_state=0, **options),
+    ]
+
+
+@pytest.mark.parametrize("search", searches(forest(), "max_depth"))
+def test_search_around_a_forest_samples_its_best_model(search: Any) -> None:
+    X = rows()
+    search.fit(X, labels(X))
+    samples = get_sampler(search).sample(X)
+    np.testing.assert_array_equal(samples.values, tree_outputs(search.best_estimator_, X))
+    np.testing.assert_allclose(samples.mean(), search.predict_proba(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "search",
+    searches(
+        make_pipeline(StandardScaler(), RandomForestRegressor(4, random_state=0)),
+        "randomforestregressor__max_depth",
+    ),
+)
+def test_search_around_a_pipeline_samples_its_best_model(search: Any) -> None:
+    X = rows()
+    search.fit(X, X[:, 0])
+    samples = get_sampler(search).sample(X)
+    assert samples.values.shape == (60, 4)
+    np.testing.assert_allclose(samples.mean(), search.predict(X), rtol=1e-12, atol=1e-12)
+
+
+def test_pipeline_around_a_search_samples_its_best_model() -> None:
+    X = rows()
+    search = GridSearchCV(forest(), {"max_depth": [2, 3]}, cv=2)
+    pipeline = make_pipeline(StandardScaler(), search).fit(X, labels(X))
+    samples = get_sampler(pipeline).sample(X)
+    np.testing.assert_allclose(samples.mean(), pipeline.predict_proba(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("search", searches(forest(), "max_depth"))
+def test_unfitted_search_is_refused_by_name(search: Any) -> None:
+    with pytest.raises(NotFittedError, match=f"{type(search).__name__} is not fitted yet"):
+        get_sampler(search)
+
+
+@pytest.mark.parametrize("search", searches(forest(), "max_depth", refit=False))
+@pytest.mark.parametrize("fit", [False, True])
+def test_search_without_refit_is_refused_by_name(search: Any, fit: bool) -> None:
+    if fit:
+        search.fit(rows(), labels(rows()))
+    with pytest.raises(UnsupportedModelError, match=f"{type(search).__name__} has refit=False"):
+        get_sampler(search)
+
+
+def test_search_around_another_model_names_that_model() -> None:
+    search = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).fit(rows(), labels(rows()))
+    with pytest.raises(UnsupportedModelError, match="registered for SVC"):
+        get_sampler(search)
+
+
+def test_model_with_search_like_parameters_is_no_search() -> None:
+    with pytest.raises(UnsupportedModelError, match="registered for LogisticRegressionCV"):
+        get_sampler(LogisticRegressionCV())
+
+
+def test_sampler_of_a_pipeline_is_the_one_registered() -> None:
+    assert isinstance(get_sampler(scaled_forest()), PipelineSampler)

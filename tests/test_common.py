@@ -1,0 +1,83 @@
+"""The public contract, checked on every public strategy with several settings of its parameters."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+import sklearn_ical
+from sklearn_ical import (
+    BALDQuery,
+    BaseQuery,
+    ICALQuery,
+    LeastConfidentQuery,
+    MarginQuery,
+    MaxEntropyQuery,
+    RandomQuery,
+)
+from sklearn_ical.testing import check_strategy
+from sklearn_ical.testing._repeat import _decided
+
+STRATEGIES = [
+    RandomQuery(),
+    MaxEntropyQuery(),
+    MarginQuery(),
+    LeastConfidentQuery(),
+    BALDQuery(),
+    ICALQuery(),
+    ICALQuery(n_reference=12),
+    ICALQuery(n_reference=12, prediction="proba"),
+    ICALQuery(n_reference=12, prediction="expected"),
+    ICALQuery(n_reference=12, prediction="argmax"),
+    ICALQuery(n_reference=12, prediction="proba", kernel="rbf"),
+    ICALQuery(n_reference=12, kernel="distance", replace=True),
+    ICALQuery(n_reference=12, estimator="unbiased"),
+    ICALQuery(n_reference=12, estimator="unbiased", prediction="proba", include_self=False),
+    ICALQuery(n_reference=12, step_size=3),
+    ICALQuery(n_reference=12, step_size=3, prediction="proba", exclude_selected=True),
+    ICALQuery(n_reference=12, resample=False),
+    ICALQuery(n_reference=12, include_self=False),
+    ICALQuery(n_reference=12, exclude_selected=True),
+    ICALQuery(n_reference=12, exclude_selected=True, resample=False),
+]
+
+
+def name_of(value: Any) -> str:
+    """Return the repr of a strategy on one line."""
+    return " ".join(repr(value).split())
+
+
+def public_strategies() -> set[type]:
+    """Return the classes of all public strategies."""
+    found = {getattr(sklearn_ical, name) for name in sklearn_ical.__all__}
+    strategies = {one for one in found if inspect.isclass(one) and issubclass(one, BaseQuery)}
+    return strategies - {BaseQuery}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
+def test_strategy_keeps_the_contract(strategy: Any) -> None:
+    check_strategy(strategy)
+
+
+def test_every_public_strategy_is_checked() -> None:
+    assert {type(strategy) for strategy in STRATEGIES} == public_strategies()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kinds"),
+    [
+        (MaxEntropyQuery(), ["proba", "label", "value"]),
+        (MarginQuery(), ["proba", "label"]),
+        (LeastConfidentQuery(), ["proba", "label"]),
+        (BALDQuery(), ["proba", "label", "value"]),
+        (ICALQuery(), ["label", "value"]),
+        (ICALQuery(n_reference=12, prediction="proba"), ["proba", "label", "value"]),
+        (ICALQuery(n_reference=12, prediction="argmax"), ["proba", "label", "value"]),
+        (RandomQuery(), []),
+    ],
+    ids=name_of,
+)
+def test_permutation_checks_look_at_every_kind_that_predictions_decide(
+    strategy: Any, kinds: list[str]
+) -> None:
+    assert [problem.source.kind for problem, _ in _decided(strategy)] == kinds

@@ -1,0 +1,487 @@
+"""check_strategy itself: it passes a third party's strategies, each check refuses a broken one."""
+
+import os
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sklearn_ical import ICALQuery, MaxEntropyQuery, PredictionSamples, RandomQuery, _array
+from sklearn_ical.samplers import get_sampler
+from sklearn_ical.testing import check_strategy
+from sklearn_ical.testing._strategy import CHECKS
+from tests.third_party import Noisy, Remote, Spread, SpreadOfValues
+
+# One strategy for each check, broken in the way that its class says; some checks have more.
+
+
+class TagsUnknownKind(Spread):
+    def query_tags(self) -> Any:
+        return SimpleNamespace(**{**vars(super().query_tags()), "kinds": ("probability",)})
+
+
+class SignaturesWithoutReference(Spread):
+    def select(self, samples: Any, batch_size: Any = 1, *, candidates: Any = None) -> Any:
+        return super().select(samples, batch_size, candidates=candidates)
+
+
+class CloneConvertsParameter(Spread):
+    def __init__(self, power: float = 1.0, random_state: Any = None) -> None:
+        super().__init__(power * 1.0, random_state)
+
+
+class SetParamsReturnsNothing(Spread):
+    def set_params(self, **params: Any) -> None:
+        super().set_params(**params)
+
+
+class ReprNameless(Spread):
+    def __repr__(self) -> str:
+        return "<strategy>"
+
+
+class SeedsIgnored(Noisy):
+    def seed(self) -> Any:
+        return None
+
+
+class SeedsWithoutParameter(Noisy):
+    def __init__(self, power: float = 1.0) -> None:
+        self.power = power
+
+    def seed(self) -> Any:
+        return 0
+
+
+class PickleForgetsSign(Spread):
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__({**state, "power": -1.0})
+
+
+class PickleImpossible(Spread):
+    def __init__(self, power: float = 1.0, random_state: Any = None) -> None:
+        super().__init__(power, random_state)
+        self.transform = lambda x: x
+
+
+class GeneratorsFresh(Noisy):
+    def seed(self) -> Any:
+        return self.random_state if isinstance(self.random_state, int) else None
+
+
+class GeneratorsNotUsedUp(Noisy):
+    def seed(self) -> Any:
+        return self.random_state if isinstance(self.random_state, int) else 0
+
+
+class DeterministicTagUntrue(Noisy):
+    def query_tags(self) -> Any:
+        return Spread().query_tags()
+
+
+class PicksRepeat(Spread):
+    def pick(self, *args: Any) -> np.ndarray:
+        return np.repeat(super().pick(*args), 2)[: args[2]]
+
+
+class PicksInShortIntegers(Spread):
+    def pick(self, *args: Any) -> np.ndarray:
+        return super().pick(*args).astype(np.int32)
+
+
+class PicksInList(Spread):
+    def pick(self, *args: Any) -> Any:
+        return super().pick(*args).tolist()
+
+
+class PicksTooFew(Spread):
+    def pick(self, *args: Any) -> np.ndarray:
+        return super().pick(*args)[:3]
+
+
+class PicksOffCandidates(Spread):
+    def pick(self, utilities: np.ndarray, allowed: np.ndarray, size: int) -> np.ndarray:
+        return super().pick(utilities, np.arange(len(utilities)), size)
+
+
+class UtilitiesWithPicked(Spread):
+    def rows(self, utilities: np.ndarray, allowed: np.ndarray, picks: np.ndarray) -> np.ndarray:
+        return np.tile(super().rows(utilities, allowed, picks)[0], (len(picks), 1))
+
+
+class UtilitiesOffCandidates(Spread):
+    def rows(self, utilities: np.ndarray, allowed: np.ndarray, picks: np.ndarray) -> np.ndarray:
+        return super().rows(utilities, np.arange(len(utilities)), picks)
+
+
+class UtilitiesNegated(Spread):
+    def rows(self, *args: Any) -> np.ndarray:
+        return -super().rows(*args)
+
+
+class UtilitiesInShortFloats(Spread):
+    def rows(self, *args: Any) -> np.ndarray:
+        return super().rows(*args).astype(np.float32)
+
+
+class UtilitiesChangePicks(Spread):
+    def answer(self, *args: Any) -> Any:
+        found = super().answer(*args)
+        return found if isinstance(found, tuple) else found[::-1]
+
+
+class FormsMaskAsPositions(Spread):
+    def allowed(self, candidates: Any, n: int) -> np.ndarray:
+        return super().allowed(None if candidates is None else np.asarray(candidates, int), n)
+
+
+class LimitChangesScale(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        utilities = super().utilities(samples, allowed)
+        return utilities - utilities[allowed].mean()
+
+
+class BadCandidatesFromBehind(Spread):
+    def allowed(self, candidates: Any, n: int) -> np.ndarray:
+        found = np.asarray(-1 if candidates is None else candidates)
+        return super().allowed(found % n if found.dtype == int and found.ndim else candidates, n)
+
+
+class EmptyPoolGivesNothing(Spread):
+    def answer(self, samples: Any, allowed: Any, size: int, return_utilities: bool) -> Any:
+        return super().answer(samples, allowed, size, return_utilities) if size else allowed
+
+    def allowed(self, candidates: Any, n: int) -> np.ndarray:
+        return super().allowed(candidates, n) if n else np.empty(0, dtype=np.intp)
+
+    def size(self, batch_size: Any, n_allowed: int) -> int:
+        return super().size(batch_size, n_allowed) if n_allowed else 0
+
+    def predict(self, model: Any, X_pool: Any) -> Any:
+        return super().predict(model, X_pool) if self.count(X_pool) else None
+
+
+class BatchSizesClippedInSilence(Spread):
+    def size(self, batch_size: Any, n_allowed: int) -> int:
+        size = super().size(batch_size, 10**9)
+        return min(size, n_allowed)
+
+
+class BadBatchSizesTruncated(Spread):
+    def size(self, batch_size: Any, n_allowed: int) -> int:
+        return super().size(int(batch_size), n_allowed)
+
+
+class RepeatedRowsTakenForOne(Spread):
+    def pick(self, utilities: np.ndarray, allowed: np.ndarray, size: int) -> np.ndarray:
+        if len(np.unique(utilities)) <= 2 < size:
+            return np.resize(allowed[:2], size)
+        return super().pick(utilities, allowed, size)
+
+
+class ReferenceRefused(Spread):
+    def query(self, *args: Any, X_reference: Any = None, **options: Any) -> Any:
+        if X_reference is not None:
+            raise ValueError("X_reference is of no use here.")
+        return super().query(*args, **options)
+
+    query.__wrapped__ = Spread.query  # the signature of the method it stands for
+
+
+class StrategyRemembers(Spread):
+    def answer(self, *args: Any) -> Any:
+        self.calls_ = getattr(self, "calls_", 0) + 1
+        return super().answer(*args)
+
+
+class ModelMarked(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        model.queried_ = True
+        return super().predict(model, X_pool)
+
+
+class InputsSorted(Spread):
+    def allowed(self, candidates: Any, n: int) -> np.ndarray:
+        if isinstance(candidates, np.ndarray) and candidates.dtype == int:
+            candidates.sort()
+        return super().allowed(candidates, n)
+
+
+class InputsMustBeWriteable(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        if isinstance(X_pool, np.ndarray):
+            X_pool[:] = X_pool
+        return super().predict(model, X_pool)
+
+
+class GlobalGeneratorUsed(Spread):
+    def answer(self, *args: Any) -> Any:
+        np.random.random()  # noqa: NPY002, the fault that is to be found
+        return super().answer(*args)
+
+
+class KindsNotRefused(Spread):
+    def query_tags(self) -> Any:
+        return SimpleNamespace(**{**vars(super().query_tags()), "kinds": ("proba", "label")})
+
+    def answer(self, samples: PredictionSamples, *args: Any) -> Any:
+        if samples.kind == "value":
+            samples = PredictionSamples(np.full((samples.n_points, 2, 1), 1.0))
+        return super().answer(samples, *args)
+
+
+class KindsInOneDtype(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        if samples.values.dtype == np.float32:
+            raise TypeError("float64 only")
+        return super().utilities(samples, allowed)
+
+
+class RawProbabilitiesRefused(Spread):
+    def as_samples(self, samples: Any) -> PredictionSamples:
+        if not isinstance(samples, PredictionSamples):
+            raise TypeError(f"PredictionSamples only. Got {type(samples)}.")
+        return samples
+
+
+class RawProbabilitiesGuessed(Spread):
+    def as_samples(self, samples: Any) -> PredictionSamples:
+        if getattr(samples, "ndim", 3) == 4:
+            samples = samples[..., 0]
+        return super().as_samples(samples)
+
+
+class MinDrawsNotRefused(Spread):
+    def answer(self, samples: PredictionSamples, *args: Any) -> Any:
+        if samples.n_draws == 1:
+            samples = samples.take_draws(np.array([0, 0]))
+        return super().answer(samples, *args)
+
+
+class DegenerateDividesByZero(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        utilities = super().utilities(samples, allowed)
+        return utilities / utilities.max()
+
+
+class PermutedRowsCount(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        return super().utilities(samples, allowed) / (1 + np.arange(samples.n_points))
+
+
+class PermutedRowsLoseReference(ICALQuery):
+    def _select(self, pool: Any) -> Any:
+        pool.options.pop("reference", None)
+        return super()._select(pool)
+
+
+class PermutedDrawsCount(Spread):
+    def outputs(self, samples: PredictionSamples) -> np.ndarray:
+        return super().outputs(samples) / (1 + np.arange(samples.n_draws))[:, None]
+
+
+class PermutedClassesCount(Spread):
+    def outputs(self, samples: PredictionSamples) -> np.ndarray:
+        outputs = super().outputs(samples)
+        return outputs * (1 + np.arange(outputs.shape[2])) ** 2
+
+
+class TiesByRounding(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        return super().utilities(samples, allowed) * (1 + 1e-14 * np.arange(samples.n_points))
+
+
+class WeightsLeftOut(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        equal = PredictionSamples(samples.values, samples.kind)
+        return super().utilities(equal, allowed)
+
+
+class ChunksStandardised(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        utilities = super().utilities(samples, allowed)
+        step = _array.chunk_rows(8)
+        parts = [utilities[a : a + step] for a in range(0, len(utilities), step)]
+        return np.concatenate([part - part.mean() for part in parts])
+
+
+class ModelsWithoutSteps(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        if hasattr(model, "steps"):
+            raise TypeError(f"{model} is no ensemble.")
+        return super().predict(model, X_pool)
+
+
+class ModelsWithDraws(MaxEntropyQuery):
+    def _query(self, model: Any, *args: Any, **options: Any) -> Any:
+        get_sampler(model)
+        return super()._query(model, *args, **options)
+
+
+class ModelsNeverNone(RandomQuery):
+    def _query(self, model: Any, *args: Any, **options: Any) -> Any:
+        if model is None:
+            raise TypeError("model must be a model. Got None.")
+        return super()._query(model, *args, **options)
+
+
+class DrawsRefused(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        return get_sampler(model).draw()(X_pool)
+
+
+class CallGivesIndicesOnly(Spread):
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        return super().__call__(model, X_pool, n_instances)[0]
+
+
+class CallTakesModelsOnly(Spread):
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        picks, rows = self.query(model, X_pool, n_instances, return_utilities=True)
+        return picks, rows[np.arange(len(picks)), picks]
+
+
+class CallGivesFirstUtilities(Spread):
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        picks, utilities = super().__call__(model, X_pool, n_instances)
+        return picks, np.sort(utilities)
+
+
+class ListsWithoutShape(Spread):
+    def count(self, X_pool: Any) -> int:
+        return X_pool.shape[0]
+
+
+class SparsePoolsAsArrays(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        return super().predict(model, X_pool if hasattr(X_pool, "columns") else np.asarray(X_pool))
+
+
+class FramesByIndex(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        return super().predict(model, X_pool.sort_index() if hasattr(X_pool, "iloc") else X_pool)
+
+
+class MixedFramesAsNumbers(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        return super().predict(model, X_pool.astype(float) if hasattr(X_pool, "iloc") else X_pool)
+
+
+class TextAsNumbers(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        X_pool = np.asarray(X_pool, dtype=float) if isinstance(X_pool, list) else X_pool
+        return super().predict(model, X_pool)
+
+
+class MissingValuesRefused(Spread):
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        if isinstance(X_pool, np.ndarray) and np.isnan(X_pool).any():
+            raise ValueError("X_pool contains NaN")
+        return super().predict(model, X_pool)
+
+
+class BackendsNumpyOnly(Spread):
+    def outputs(self, samples: PredictionSamples) -> np.ndarray:
+        samples.values.astype(np.float64)
+        return super().outputs(samples)
+
+
+class ProcessCounts(Spread):
+    """Its parameter `power` is the process that built it."""
+
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        utilities = super().utilities(samples, allowed)
+        return utilities if os.getpid() == self.power else -utilities
+
+
+BROKEN = {
+    "check_tags": [TagsUnknownKind()],
+    "check_signatures": [SignaturesWithoutReference()],
+    "check_clone": [CloneConvertsParameter()],
+    "check_set_params": [SetParamsReturnsNothing()],
+    "check_repr": [ReprNameless()],
+    "check_equal_seeds": [SeedsIgnored(), SeedsWithoutParameter()],
+    "check_pickle": [PickleForgetsSign(), PickleImpossible()],
+    "check_equal_generators": [GeneratorsFresh(), GeneratorsNotUsedUp()],
+    "check_deterministic_tag": [DeterministicTagUntrue()],
+    "check_picks": [
+        PicksRepeat(),
+        PicksInShortIntegers(),
+        PicksInList(),
+        PicksTooFew(),
+        PicksOffCandidates(),
+    ],
+    "check_utilities": [
+        UtilitiesWithPicked(),
+        UtilitiesOffCandidates(),
+        UtilitiesNegated(),
+        UtilitiesInShortFloats(),
+        UtilitiesChangePicks(),
+    ],
+    "check_candidate_forms": [FormsMaskAsPositions()],
+    "check_candidates_limit_picks_only": [LimitChangesScale()],
+    "check_bad_candidates": [BadCandidatesFromBehind()],
+    "check_empty_pool": [EmptyPoolGivesNothing()],
+    "check_batch_sizes": [BatchSizesClippedInSilence()],
+    "check_bad_batch_sizes": [BadBatchSizesTruncated()],
+    "check_repeated_rows": [RepeatedRowsTakenForOne()],
+    "check_reference_rows": [ReferenceRefused()],
+    "check_strategy_unchanged": [StrategyRemembers()],
+    "check_model_unchanged": [ModelMarked()],
+    "check_inputs_unchanged": [InputsSorted(), InputsMustBeWriteable()],
+    "check_global_generators": [GlobalGeneratorUsed()],
+    "check_kinds": [KindsNotRefused(), KindsInOneDtype()],
+    "check_raw_probabilities": [RawProbabilitiesRefused(), RawProbabilitiesGuessed()],
+    "check_min_draws": [MinDrawsNotRefused()],
+    "check_degenerate_predictions": [DegenerateDividesByZero()],
+    "check_permuted_rows": [PermutedRowsCount(), PermutedRowsLoseReference(n_reference=5)],
+    "check_permuted_draws": [PermutedDrawsCount()],
+    "check_permuted_classes": [PermutedClassesCount()],
+    "check_ties": [TiesByRounding()],
+    "check_weights": [WeightsLeftOut()],
+    "check_chunks": [ChunksStandardised()],
+    "check_models": [ModelsWithoutSteps(), ModelsWithDraws(), ModelsNeverNone()],
+    "check_predictions_as_model": [DrawsRefused()],
+    "check_call": [CallGivesIndicesOnly(), CallTakesModelsOnly(), CallGivesFirstUtilities()],
+    "check_lists": [ListsWithoutShape()],
+    "check_sparse_pools": [SparsePoolsAsArrays()],
+    "check_frames": [FramesByIndex()],
+    "check_mixed_frames": [MixedFramesAsNumbers()],
+    "check_text": [TextAsNumbers()],
+    "check_missing_values": [MissingValuesRefused()],
+    "check_backends": [BackendsNumpyOnly()],
+    "check_processes": [ProcessCounts(power=os.getpid())],
+}
+# Checks that have nothing to look at where these packages are missing.
+NEEDS_PACKAGE = {
+    "check_frames": "pandas",
+    "check_mixed_frames": "pandas",
+    "check_backends": "torch",
+}
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Spread(), Noisy(), SpreadOfValues(), Remote()],
+    ids=lambda good: type(good).__name__,
+)
+def test_check_strategy_passes_a_third_party_strategy(strategy: Any) -> None:
+    check_strategy(strategy)
+
+
+def test_every_check_has_a_broken_strategy() -> None:
+    assert list(BROKEN) == [check.__name__ for check in CHECKS]
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [(name, strategy) for name, broken in BROKEN.items() for strategy in broken],
+    ids=[type(strategy).__name__ for broken in BROKEN.values() for strategy in broken],
+)
+def test_check_refuses_its_broken_strategy(name: str, strategy: Any) -> None:
+    if name in NEEDS_PACKAGE:
+        pytest.importorskip(NEEDS_PACKAGE[name])
+    with pytest.raises(AssertionError, match=f"^{re.escape(name)}: "):
+        check_strategy(strategy)

@@ -1,0 +1,210 @@
+"""Good strategies that are no BaseQuery, as a third party might write them; no tests."""
+
+import numbers
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from sklearn_ical import PredictionSamples
+from sklearn_ical.exceptions import BatchClippedWarning
+from sklearn_ical.samplers import get_sampler
+
+
+class Spread(BaseEstimator):
+    """A third party's strategy, no BaseQuery: the rows on which the draws spread most."""
+
+    def __init__(self, power: float = 1.0, random_state: Any = None) -> None:
+        self.power = power
+        self.random_state = random_state
+
+    def query_tags(self) -> Any:
+        return SimpleNamespace(
+            deterministic=True,
+            utilities="gain",
+            kinds=("proba", "label", "value"),
+            needs=("draws",),
+            min_draws=2,
+        )
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: Any = 1,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        allowed = self.allowed(candidates, self.count(X_pool))
+        size = self.size(batch_size, len(allowed))
+        return self.answer(self.predict(model, X_pool), allowed, size, return_utilities)
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: Any = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        samples = self.as_samples(samples)
+        allowed = self.allowed(candidates, samples.n_points)
+        return self.answer(samples, allowed, self.size(batch_size, len(allowed)), return_utilities)
+
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        if hasattr(model, "learner_list"):
+            model = [learner.estimator for learner in model.learner_list]
+        model = getattr(model, "estimator", model) if hasattr(model, "teach") else model
+        picks, rows = self.query(model, X_pool, n_instances, return_utilities=True)
+        return picks, rows[np.arange(len(picks)), picks]
+
+    def count(self, X_pool: Any) -> int:
+        return X_pool.shape[0] if hasattr(X_pool, "shape") else len(X_pool)
+
+    def as_samples(self, samples: Any) -> PredictionSamples:
+        return samples if isinstance(samples, PredictionSamples) else PredictionSamples(samples)
+
+    def predict(self, model: Any, X_pool: Any) -> PredictionSamples:
+        draws = model if hasattr(model, "n_draws") and callable(model) else None
+        return (draws or get_sampler(model).draw())(X_pool)
+
+    def allowed(self, candidates: Any, n: int) -> np.ndarray:
+        found = np.arange(n) if candidates is None else np.asarray(candidates)
+        if found.dtype == bool and found.shape == (n,):
+            found = np.flatnonzero(found)
+        if found.ndim != 1 or found.dtype.kind not in "iu" or len(found) == 0:
+            raise ValueError(f"candidates must be some positions or a mask. Got {candidates!r}.")
+        if len(np.unique(found)) < len(found) or found.min() < 0 or found.max() >= n:
+            raise ValueError(f"candidates must be distinct positions. Got {candidates!r}.")
+        return np.sort(found).astype(np.intp)
+
+    def size(self, batch_size: Any, n_allowed: int) -> int:
+        if isinstance(batch_size, bool) or not isinstance(batch_size, numbers.Integral):
+            raise TypeError(f"batch_size must be an integer. Got {batch_size!r}.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1. Got {batch_size!r}.")
+        if batch_size > n_allowed:
+            warnings.warn("All candidates are returned.", BatchClippedWarning, stacklevel=3)
+        return min(int(batch_size), n_allowed)
+
+    def answer(
+        self, samples: PredictionSamples, allowed: np.ndarray, size: int, return_utilities: bool
+    ) -> Any:
+        least = self.query_tags().min_draws
+        if samples.kind not in self.query_tags().kinds or samples.n_draws < least:
+            raise ValueError(f"Got {samples.n_draws} draws of kind {samples.kind!r}.")
+        utilities = self.utilities(samples, allowed)
+        picks = self.pick(utilities, allowed, size)
+        return (picks, self.rows(utilities, allowed, picks)) if return_utilities else picks
+
+    def outputs(self, samples: PredictionSamples) -> np.ndarray:
+        values = np.asarray(samples.values)
+        if samples.kind == "label":
+            values = np.eye(3)[values]
+        return values.astype(np.float64).reshape(len(values), samples.n_draws, -1)
+
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        outputs = self.outputs(samples)
+        mean = np.average(outputs, axis=1, weights=samples.weights, keepdims=True)
+        spread = np.average((outputs - mean) ** 2, axis=1, weights=samples.weights)
+        return self.power * spread.sum(axis=1)
+
+    def pick(self, utilities: np.ndarray, allowed: np.ndarray, size: int) -> np.ndarray:
+        return allowed[np.argsort(-utilities[allowed], kind="stable")[:size]]
+
+    def rows(self, utilities: np.ndarray, allowed: np.ndarray, picks: np.ndarray) -> np.ndarray:
+        rows = np.full((len(picks), len(utilities)), np.nan)
+        rows[:, allowed] = utilities[allowed]
+        for t, pick in enumerate(picks):
+            rows[t + 1 :, pick] = np.nan
+        return rows
+
+
+class Noisy(Spread):
+    """Spread and noise from `random_state`; still a good strategy."""
+
+    def query_tags(self) -> Any:
+        return SimpleNamespace(**{**vars(super().query_tags()), "deterministic": False})
+
+    def seed(self) -> Any:
+        given = self.random_state
+        if isinstance(given, np.random.RandomState):
+            return given.randint(2**31)
+        return given.integers(2**31) if isinstance(given, np.random.Generator) else given
+
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        noise = np.random.default_rng(self.seed()).random(samples.n_points)
+        return super().utilities(samples, allowed) + noise
+
+
+class SpreadOfValues(Spread):
+    """Spread for regression alone; still a good strategy."""
+
+    def query_tags(self) -> Any:
+        return SimpleNamespace(**{**vars(super().query_tags()), "kinds": ("value",)})
+
+
+class Remote(Spread):
+    """The rows farthest from what is labeled, whatever the predictions; still a good strategy."""
+
+    def query_tags(self) -> Any:
+        changes = {"needs": ("features", "labeled"), "min_draws": 1}
+        return SimpleNamespace(**{**vars(super().query_tags()), **changes})
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: Any = 1,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        dense, labeled = (
+            X.toarray() if hasattr(X, "toarray") else np.asarray(X) for X in (X_pool, X_labeled)
+        )
+        allowed = self.allowed(candidates, len(dense))
+        size = self.size(batch_size, len(allowed))
+        distances = ((dense[:, None, :] - labeled) ** 2).sum(axis=2)
+        utilities = distances.min(axis=1)
+        picks = self.pick(utilities, allowed, size)
+        return (picks, self.rows(utilities, allowed, picks)) if return_utilities else picks
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: Any = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        X_pool: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        assert self.as_samples(samples).n_points == len(X_pool)
+        return self.query(
+            None,
+            X_pool,
+            batch_size,
+            candidates=candidates,
+            X_labeled=X_labeled,
+            return_utilities=return_utilities,
+        )
+
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        learner = model.learner_list[0] if hasattr(model, "learner_list") else model
+        picks, rows = self.query(
+            None, X_pool, n_instances, X_labeled=learner.X_training, return_utilities=True
+        )
+        return picks, rows[np.arange(len(picks)), picks]
