@@ -61,7 +61,9 @@ def test_wheel_metadata_has_the_version_and_license(wheel: zipfile.ZipFile) -> N
     assert metadata["Version"] == sklearn_ical.__version__
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert {"torch", "plot", "cli", "all", "test"} == set(metadata.get_all("Provides-Extra"))
+    assert {"torch", "plot", "cli", "all", "test", "docs"} == set(
+        metadata.get_all("Provides-Extra")
+    )
     assert info(wheel, "licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
 
 
