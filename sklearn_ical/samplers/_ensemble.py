@@ -1,7 +1,7 @@
 """Samplers of finite ensembles: trees of a forest, lists and dicts of models, samples at hand."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -175,65 +175,67 @@ class _ForestDraws:
         self.kind = "value" if self.classes is None else "proba"
         self.weights = weights
         trees = [tree.tree_ for tree in self.forest.estimators_]
-        offsets = np.cumsum([0] + [tree.node_count for tree in trees[:-1]])
-        self.offsets = offsets.astype(np.int32)
         table = np.concatenate([tree.value for tree in trees])  # (n_nodes, n_outputs, n_classes)
         table = table[:, 0, :] if self.kind == "proba" else table[:, :, 0]
         # Leaf values are checked here, once; predictions are only ever looked up.
         checked = PredictionSamples(table[:, None], self.kind, classes=self.classes)
-        self.table = np.ascontiguousarray(checked.values[:, 0])
         self.classes = checked.classes
-        if self.kind == "value" and self.table.shape[1] == 1:
-            self.table = self.table[:, 0]
+        table = np.ascontiguousarray(checked.values[:, 0])
+        if self.kind == "value" and table.shape[1] == 1:
+            table = table[:, 0]
+        # One table a tree: it stays in cache while all rows are looked up.
+        self.tables = np.split(table, np.cumsum([tree.node_count for tree in trees[:-1]]))
 
     def __call__(self, X: Any) -> PredictionSamples:
         X = sliceable(X)
         total = n_rows(X)
-        out = np.empty((total, self.n_draws, *self.table.shape[1:]))
+        out = self._empty(total)
         for start in range(0, total, FOREST_BLOCK_ROWS):
             stop = min(start + FOREST_BLOCK_ROWS, total)
             block = X if stop - start == total else take_rows(X, slice(start, stop))
-            self._look_up(self._leaves(block), out[start:stop])
+            self._evaluate(block, out[:, start:stop])
         return self._samples(out)
 
     def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
         """Walk the trees once for all of `X` and yield the samples of its chunks."""
-        leaves = self._leaves(X)
-        for a in range(0, leaves.shape[1], n_rows):
-            part = leaves[:, a : a + n_rows]
-            out = np.empty((part.shape[1], self.n_draws, *self.table.shape[1:]))
-            self._look_up(part, out)
+        rows = forest_input(self.forest, X)
+        found = np.empty((self.n_draws, rows.shape[0]), dtype=np.int32)
+        self._walk(rows, found.__setitem__)
+        for start in range(0, found.shape[1], n_rows):
+            part = found[:, start : start + n_rows]
+            out = self._empty(part.shape[1])
+            for k, leaves in enumerate(part):
+                self._look_up(k, leaves, out[k])
             yield self._samples(out)
 
-    def _leaves(self, X: Any) -> np.ndarray:
-        """Return the row of `table` for each tree and point, (n_draws, n_points)."""
+    def _evaluate(self, X: Any, out: np.ndarray) -> None:
+        """Write the predictions for `X` into `out`, (n_draws, n_points, ...)."""
         rows = forest_input(self.forest, X)
-        leaves = np.empty((self.n_draws, rows.shape[0]), dtype=np.int32)
+        self._walk(rows, lambda k, leaves: self._look_up(k, leaves, out[k]))
+
+    def _walk(self, rows: Any, keep: Callable[[int, np.ndarray], None]) -> None:
+        """Pass each tree's leaves of all rows to `keep`, on the forest's own number of threads."""
 
         def walk(k: int, tree: Any) -> None:
-            leaves[k] = tree.apply(rows, check_input=False)
+            keep(k, tree.apply(rows, check_input=False))
 
-        self._parallel(delayed(walk)(k, tree) for k, tree in enumerate(self.forest.estimators_))
-        leaves += self.offsets[:, None]
-        return leaves
+        Parallel(n_jobs=self.forest.n_jobs, require="sharedmem")(
+            delayed(walk)(k, tree) for k, tree in enumerate(self.forest.estimators_)
+        )
 
-    def _look_up(self, leaves: np.ndarray, out: np.ndarray) -> None:
-        """Write the values of leaves (n_draws, n_points) into `out`, in parts that fit caches."""
-        step = _array.chunk_rows(4 * out[:1].nbytes)
+    def _look_up(self, k: int, leaves: np.ndarray, out: np.ndarray) -> None:
+        """Write the values of one tree's leaves into `out`, (n_points, ...)."""
+        # mode="clip" lets numpy write into `out` without a buffer of its own.
+        np.take(self.tables[k], leaves, axis=0, mode="clip", out=out)
 
-        def look_up(rows: slice) -> None:
-            # mode="clip" lets numpy write into `out` without a buffer of its own.
-            np.take(self.table, leaves[:, rows].T, axis=0, mode="clip", out=out[rows])
-
-        self._parallel(delayed(look_up)(slice(a, a + step)) for a in range(0, len(out), step))
-
-    def _parallel(self, tasks: Iterator[Any]) -> None:
-        """Run tasks on as many threads as the forest uses to predict."""
-        Parallel(n_jobs=self.forest.n_jobs, require="sharedmem")(tasks)
+    def _empty(self, n_points: int) -> np.ndarray:
+        """Return room for predictions, draw by draw: a tree writes to one stretch of memory."""
+        return np.empty((self.n_draws, n_points, *self.tables[0].shape[1:]))
 
     def _samples(self, values: np.ndarray) -> PredictionSamples:
+        """Wrap predictions that come draw by draw."""
         return PredictionSamples.trusted(
-            values, self.kind, classes=self.classes, weights=self.weights
+            values.swapaxes(0, 1), self.kind, classes=self.classes, weights=self.weights
         )
 
 
