@@ -15,7 +15,7 @@ SHAPES = {
     "label": "(n_points, n_draws)",
     "value": "(n_points, n_draws) or (n_points, n_draws, n_targets)",
 }
-# Rows of probabilities may miss a sum of 1 by this much; beyond rounding they are renormalised.
+# Rows of probabilities may miss a sum of 1 by this much; beyond rounding they are renormalized.
 SUM_TOLERANCE = 1e-3
 NEGATIVE_TOLERANCE = -1e-9
 
@@ -30,10 +30,10 @@ class PredictionSamples:
     ----------
     values : array
         Of any array API namespace; ``kind`` tells its shape. Not modified, and copied only where
-        probabilities need renormalising, integers or half precision need a floating type.
+        probabilities need renormalizing, integers or half precision need a floating type.
     kind : {"proba", "label", "value"}, default="proba"
         "proba": class probabilities (n_points, n_draws, n_classes), finite, rows sum to 1 within
-        1e-3 or the rounding of their dtype (renormalised where the miss exceeds rounding of
+        1e-3 or the rounding of their dtype (renormalized where the miss exceeds rounding of
         float32 or float64), entries >= -1e-9 (clipped to 0).
         "label": one class code per draw (n_points, n_draws), integers from 0 to n_classes - 1.
         "value": real predictions (n_points, n_draws) or (n_points, n_draws, n_targets), finite.
@@ -392,7 +392,7 @@ def _check_finite(part: Array, start: int) -> None:
 
 
 def _check_proba(values: Array) -> Array:
-    """Return probabilities as float32 or float64, clipped and renormalised where needed."""
+    """Return probabilities as float32 or float64, clipped and renormalized where needed."""
     xp = _array.namespace(values)
     if not xp.isdtype(values.dtype, ("real floating", "integral", "bool")):
         raise TypeError(f"Probabilities must be real numbers. Got dtype {values.dtype}.")

@@ -185,7 +185,7 @@ def name_of(model: Any) -> str:
 def not_fitted(model: Any) -> NotFittedError:
     """Return the error for a model that was never fitted."""
     return NotFittedError(
-        f"{type(model).__name__} is not fitted yet. Call fit on the labelled data before query."
+        f"{type(model).__name__} is not fitted yet. Call fit on the labeled data before query."
     )
 
 

@@ -269,7 +269,7 @@ def _check_member(name: str, member: Any) -> None:
             check_is_fitted(member)
         except NotFittedError as err:
             raise NotFittedError(
-                f"Member {name} of EnsembleSampler is not fitted yet. Call fit on the labelled "
+                f"Member {name} of EnsembleSampler is not fitted yet. Call fit on the labeled "
                 "data before query."
             ) from err
     if hasattr(member, "predict_proba"):
