@@ -29,6 +29,14 @@ def check_parameters(estimator: Any) -> None:
         estimator.get_params(deep=False),
         caller_name=type(estimator).__name__,
     )
+    for name, value in estimator.get_params(deep=False).items():
+        # A bool is an int to Python, so a range of integers lets it pass.
+        rules = estimator._parameter_constraints.get(name, ["boolean"])
+        if isinstance(value, bool | np.bool_) and "boolean" not in rules:
+            raise TypeError(
+                f"The {name!r} parameter of {type(estimator).__name__} must not be a bool. Got "
+                f"{value!r} instead."
+            )
 
 
 def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:
@@ -51,7 +59,23 @@ def n_rows(X: Any, name: str = "X_pool") -> int:
                 f"{name} must be a collection of rows (array, sparse matrix, frame or list). "
                 f"Got {type(X).__name__} instead."
             )
-    return int(_num_samples(X))
+    try:
+        return int(_num_samples(X))
+    except TypeError as err:
+        raise TypeError(
+            f"{name} must be a collection of rows (array, sparse matrix, frame or list). "
+            f"Got {type(X).__name__} instead: {err}"
+        ) from err
+
+
+def as_numbers(values: Any, name: str, owner: str) -> np.ndarray:
+    """Return `values` as a float64 array, or say which parameter holds no plain numbers."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as err:
+        raise TypeError(
+            f"{name} must be numbers in an array or list. Got {values!r} in {owner}."
+        ) from err
 
 
 def sliceable(X: Any) -> Any:
@@ -71,7 +95,13 @@ def forest_input(forest: Any, X: Any) -> Any:
 
 def check_positions(positions: Any, n: int, name: str, owner: str, what: str) -> np.ndarray:
     """Return integer positions in [0, n) as intp, in the order and multiplicity given."""
-    array = np.asarray(positions)
+    try:
+        array = np.asarray(positions)
+    except ValueError as err:
+        raise ValueError(
+            f"{name} must be a rectangular array of positions in {what}. Got rows of unequal "
+            f"length in {owner}."
+        ) from err
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"{name} must hold integer positions in {what}. Got an array of dtype {array.dtype} "
@@ -88,7 +118,7 @@ def check_positions(positions: Any, n: int, name: str, owner: str, what: str) ->
 
 def check_weights(weights: Any, n_draws: int) -> np.ndarray:
     """Return draw weights as host float64 of sum 1, or say what is wrong with them."""
-    array = np.asarray(weights, dtype=np.float64)
+    array = as_numbers(weights, "weights", "draw weights")
     if array.shape != (n_draws,):
         raise ValueError(
             f"weights must have one entry per draw, shape ({n_draws},). Got shape {array.shape}."
@@ -113,7 +143,7 @@ def check_candidates(candidates: Any, n_pool: int, owner: str) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(
             f"candidates must be one-dimensional: positions or a boolean mask of length {n_pool}. "
-            f"Got an array of shape {array.shape} in {owner}."
+            f"Got {type(candidates).__name__} of shape {array.shape} in {owner}."
         )
     if array.dtype == bool:
         if len(array) != n_pool:
@@ -152,7 +182,7 @@ def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
 def warn_equal_utilities(owner: str) -> None:
     """Warn that nothing distinguishes the candidates."""
     warn(
-        f"All candidates have equal utilities in {owner}; the lowest positions are chosen.",
+        f"All candidates left have equal utilities in {owner}; the lowest positions are chosen.",
         EqualUtilitiesWarning,
     )
 

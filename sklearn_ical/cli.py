@@ -152,6 +152,8 @@ def _compare(names: tuple[str, ...], sizes: Sizes, out: Path, force: bool) -> No
 
     csv_path, figure_path = out / "results.csv", out / "learning_curves.png"
     for path in (csv_path, figure_path):
+        if path.is_dir():
+            raise IsADirectoryError(f"{path} is a folder. Move it away, or pass another --out.")
         if path.exists() and not force:
             raise FileExistsError(f"{path} exists. Pass --force to overwrite it, or another --out.")
     out.mkdir(parents=True, exist_ok=True)

@@ -470,7 +470,7 @@ def _check_noise(noise: Any, kind: str, n_points: int, n_draws: int) -> Any:
         return None
     if kind != "value":
         raise ValueError(f"noise_variance applies to kind='value' only. Got kind={kind!r}.")
-    array = np.asarray(_array.to_host(noise), dtype=np.float64)
+    array = _validation.as_numbers(_array.to_host(noise), "noise_variance", "PredictionSamples")
     if array.shape not in ((), (n_points,), (n_points, n_draws)):
         raise ValueError(
             f"noise_variance must be a number or of shape ({n_points},) or ({n_points}, "

@@ -17,7 +17,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_ical import _array
-from sklearn_ical._validation import check_weights, forest_input, n_rows, sliceable, take_rows
+from sklearn_ical._validation import (
+    as_numbers,
+    check_weights,
+    forest_input,
+    n_rows,
+    sliceable,
+    take_rows,
+)
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import (
     BaseSampler,
@@ -107,7 +114,7 @@ def _member_weights(weights: Any, n_members: int, chosen: np.ndarray) -> np.ndar
     """Return the weights of the chosen members, scaled to sum 1."""
     if weights is None:
         return None
-    weights = np.asarray(weights, dtype=np.float64)
+    weights = as_numbers(weights, "weights", "EnsembleSampler")
     if weights.shape != (n_members,):
         raise ValueError(
             f"weights must have one entry per member, shape ({n_members},). Got shape "

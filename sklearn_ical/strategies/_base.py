@@ -339,7 +339,10 @@ class PointwiseQuery(BaseQuery):
             n_terms = samples.n_draws + int(np.prod(samples.values.shape[2:]))
         utilities = parts[0] if len(parts) == 1 else xp.concat(parts)
         if not bool(xp.all(xp.isfinite(utilities))):
-            raise ValueError(f"Utilities must be finite. Got NaN or infinity in {pool.owner}.")
+            raise ValueError(
+                f"Utilities must be finite. Got NaN or infinity in {pool.owner}; predictions "
+                "that overflow float64 when squared have to be rescaled."
+            )
 
         def exact(where: np.ndarray) -> np.ndarray:
             found = pool.predictions.chunks(pool.candidates[where])

@@ -35,6 +35,8 @@ def make_scorer(query: Any, pool: Pool, references: ReferenceSets) -> tuple[Scor
     if kernel == "auto":
         kernel = "rq" if kind == "value" else "linear"
     radial = None if expected or kernel == "linear" else radial_profile(kernel)
+    if radial is not None:
+        _probe(radial)
     predictions = pool.predictions.collect()
     reference = predictions if pool.reference is None else pool.reference.collect()
     scorer = OutputScorer(
@@ -105,7 +107,7 @@ def _label_unit(kernel: str | Callable[[Array], Array]) -> float:
     if kernel in ("linear", "delta"):
         return 1.0
     profile = radial_profile("rq" if kernel == "auto" else kernel)
-    equal, unequal = np.asarray(profile(np.array([0.0, 2.0])), dtype=np.float64).tolist()
+    equal, unequal = _probe(profile).tolist()
     if equal == unequal:
         raise ValueError(
             "The 'kernel' parameter of ICALQuery must tell equal labels from unequal ones. Got "
@@ -114,13 +116,30 @@ def _label_unit(kernel: str | Callable[[Array], Array]) -> float:
     return float((equal - unequal) ** 2)
 
 
+def _probe(kernel: Callable[[Array], Array]) -> np.ndarray:
+    """Return a kernel's values at squared distances 0 and 2 after checking that it has some."""
+    values = np.asarray(kernel(np.array([0.0, 2.0])))
+    if values.shape != (2,) or values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+        raise ValueError(
+            "A callable 'kernel' must map an array of squared distances to a finite real array of "
+            f"the same shape. Got {values!r} for the distances 0 and 2 from {kernel!r}."
+        )
+    return values.astype(np.float64)
+
+
 def _spread_over_draws(predictions: Predictions) -> np.ndarray:
     """Return per target the root of the pool's mean variance over draws, 1 where that is 0."""
     variances = []
     for _, samples in predictions.chunks(np.arange(predictions.n_points)):
         values = _array.to_host(samples.values).astype(np.float64)
         values = values[:, :, None] if values.ndim == 2 else values
-        mean = np.average(values, axis=1, weights=samples.weights, keepdims=True)
-        variances.append(np.average((values - mean) ** 2, axis=1, weights=samples.weights))
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is an error below
+            mean = np.average(values, axis=1, weights=samples.weights, keepdims=True)
+            variances.append(np.average((values - mean) ** 2, axis=1, weights=samples.weights))
     spread = np.sqrt(np.concatenate(variances).mean(axis=0))
+    if not np.isfinite(spread).all():
+        raise ValueError(
+            "The variance of the predictions over the draws must be finite in float64. Got values "
+            "that overflow when squared; rescale the targets."
+        )
     return np.where(spread > 0, spread, 1.0)

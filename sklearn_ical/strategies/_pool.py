@@ -37,9 +37,9 @@ class Predictions:
     @classmethod
     def of_model(cls, model: Any, X: Any, seed: int, *, mean_only: bool) -> "Predictions":
         """Return the predictions of a model, sampler, draws or samples for the rows of `X`."""
-        draws = _mean_draws(model) if mean_only else None
+        draws: Any = _mean_draws(model) if mean_only else None
         if draws is None:
-            draws = model if _is_draws(model) else get_sampler(model).draw(random_state=seed)
+            draws = model if _is_draws(model) else _draw(model, seed)
         return cls.of_draws(draws, X)
 
     @classmethod
@@ -56,6 +56,7 @@ class Predictions:
                 "X_reference needs a model that can predict it. Got predictions that are already "
                 "at hand; use select with reference_samples instead."
             )
+        n_rows(X, "X_reference")
         return Predictions.of_draws(self._draws, X)
 
     def collect(self) -> "Predictions":
@@ -193,6 +194,18 @@ def _mean_draws(model: Any) -> _ModelMean | None:
     if isinstance(model, type) or not callable(getattr(model, "predict_proba", None)):
         return None
     return _ModelMean(model)
+
+
+def _draw(model: Any, seed: int) -> Draws:
+    """Fix draws of a model's sampler and check that they are what they should be."""
+    draws = get_sampler(model).draw(n_draws=None, random_state=seed)
+    if not _is_draws(draws):
+        raise TypeError(
+            f"draw of {type(model).__name__} must return draws: a callable that gives "
+            "PredictionSamples of rows, with n_draws, kind, classes, weights and joint. Got "
+            f"{type(draws).__name__}."
+        )
+    return draws
 
 
 def _is_draws(model: Any) -> bool:
