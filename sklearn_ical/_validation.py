@@ -179,6 +179,74 @@ def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
     return min(batch_size, n_candidates)
 
 
+def check_costs(costs: Any, n_pool: int, owner: str) -> np.ndarray:
+    """Return what each pool row costs as float64, or say which entry is no cost."""
+    rule = f"costs must hold one finite number > 0 for each of the {n_pool} rows of the pool"
+    try:
+        array = np.asarray(costs)
+    except ValueError as err:
+        raise ValueError(f"{rule}. Got rows of unequal length in {owner}.") from err
+    strange = array.dtype.kind not in "iufO"
+    if strange or (array.dtype == object and any(isinstance(c, str | bytes) for c in array.flat)):
+        raise TypeError(f"{rule}. Got an array of dtype {array.dtype} in {owner}: {costs!r}.")
+    array = as_numbers(array, "costs", owner)
+    if array.shape != (n_pool,):
+        raise ValueError(
+            f"{rule}, shape ({n_pool},), also where candidates allows only some. Got shape "
+            f"{array.shape} in {owner}."
+        )
+    wrong = ~((array >= 1e-100) & (array <= 1e100))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"{rule}, from 1e-100 to 1e100. Got {array[row]} for row {row} in {owner}; "
+            "a row that must not be picked is left out of candidates."
+        )
+    return array
+
+
+def check_budget(budget: Any, costs: np.ndarray | None, owner: str) -> float:
+    """Return what picks may cost together, with room for the rounding of a sum; inf for None.
+
+    `costs` are those of the candidates, of which one must be affordable.
+    """
+    if budget is None:
+        return np.inf
+    if costs is None:
+        raise ValueError(
+            f"budget needs to know what rows cost. Got budget={budget!r} without costs in {owner}; "
+            "pass costs, np.ones(n_pool) where every row costs 1."
+        )
+    if isinstance(budget, bool | np.bool_) or not isinstance(budget, numbers.Real):
+        raise TypeError(
+            "budget must be a finite number > 0, in the unit of costs. Got "
+            f"{budget!r} of type {type(budget).__name__} in {owner}."
+        )
+    if not 0 < float(budget) < np.inf:
+        raise ValueError(
+            f"budget must be a finite number > 0, in the unit of costs. Got {budget!r} in {owner}; "
+            "pass None where there is no limit."
+        )
+    limit = float(budget) * (1 + 1e-9)
+    cheapest = float(costs.min())
+    if cheapest > limit:
+        raise ValueError(
+            f"budget must pay for one candidate at least. Got budget={budget!r} in {owner}, where "
+            f"the cheapest candidate costs {cheapest!r}; raise budget or offer cheaper candidates."
+        )
+    return limit
+
+
+def is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN, NaT or NA, or has such among its outputs."""
+    if label is None:
+        return True
+    try:
+        return bool(np.any(label != label))
+    except (TypeError, ValueError):  # pandas.NA is neither equal nor unequal to itself
+        return True
+
+
 def warn_equal_utilities(owner: str) -> None:
     """Warn that nothing distinguishes the candidates."""
     warn(

@@ -1,5 +1,6 @@
-"""best_k on its own: comparisons with a plain sort, exact scores, ties, backends."""
+"""best_k and best_per_cost: comparisons with plain sorts, exact scores, ties, backends."""
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sklearn_ical.selection import best_k
+from sklearn_ical.selection import best_k, best_per_cost, per_cost
 
 Backend = Callable[[np.ndarray], Any]
 
@@ -100,3 +101,124 @@ def test_best_k_leaves_its_input_alone() -> None:
     values.flags.writeable = False
     assert best_k(values, 2).positions.tolist() == [0, 2]
     np.testing.assert_array_equal(values, [3.0, 1.0, 2.0])
+
+
+def test_per_cost_ascends_in_utilities_and_falls_in_costs() -> None:
+    utilities = np.array([-2.0, -1.0, -1e-9, 0.0, 1e-9, 0.5, 3.0])
+    costs = np.array([0.25, 1.0, 3.0, 50.0])
+    table = np.stack([per_cost(utilities, np.full(7, c)) for c in costs], axis=1)
+    assert (np.diff(table, axis=0) > 0).all()
+    assert (np.diff(table, axis=1) <= 0).all()
+    np.testing.assert_array_equal(table[:, 1], utilities)
+    np.testing.assert_array_equal(table[3], 0.0)
+    np.testing.assert_array_equal(table[0], [-0.5, -2.0, -6.0, -100.0])
+    np.testing.assert_array_equal(table[6], [12.0, 3.0, 1.0, 0.06])
+    assert per_cost(np.array([-np.inf]), costs[:1]).tolist() == [-np.inf]
+    exact = per_cost(np.array([Fraction(1, 3)]), np.array([Fraction(7)]))
+    assert exact.tolist() == [Fraction(1, 21)]
+
+
+def walked(exact: list[Any], costs: list[float], allowed: Any, k: int, budget: float) -> list[int]:
+    """Return the picks of a walk down all positions in the order of exact utilities per cost."""
+
+    def worth(place: int) -> Fraction:
+        utility, cost = Fraction(exact[place]), Fraction(costs[place])
+        return utility / cost if utility > 0 else utility * cost
+
+    picks: list[int] = []
+    for place in sorted(np.flatnonzero(allowed).tolist(), key=lambda p: (-worth(p), p)):
+        if len(picks) < k and costs[place] <= budget:
+            picks.append(place)
+            budget -= costs[place]
+    return picks
+
+
+@pytest.mark.parametrize("budget", [0.25, 1.0, 4.5, 20.0, np.inf])
+def test_best_per_cost_equals_a_walk_down_the_exact_ratios(budget: float, backend: Backend) -> None:
+    rng = np.random.default_rng(0)
+    prices = [0.25, 0.5, 1.0, 2.0, 3.0, 7.0]
+    for n, k, error in itertools.product((1, 7, 150), (1, 3, 40), (0.0, 0.3, 3.0)):
+        exact = rng.integers(-6, 13, size=n)  # many ratios are equal
+        noisy = exact + rng.uniform(-error, error, size=n)
+        noisy[rng.random(n) < 0.2] = -np.inf
+        noisy[0] = exact[0]
+        costs = rng.choice(prices, size=n)
+        costs[0] = 0.25
+        for scores in (exact, exact.astype(float), exact * 2**59, exact.astype(object)):
+            picks = best_per_cost(
+                backend(noisy),
+                k,
+                costs,
+                budget=budget,
+                tolerance=2 * error,  # as little as can do: one bound for each of two compared
+                exact=lambda where, scores=scores: scores[where],
+            )
+            expected = walked(exact.tolist(), costs.tolist(), noisy > -np.inf, k, budget)
+            assert picks.positions.tolist() == expected
+            assert picks.positions.dtype == np.intp
+            paid = np.cumsum([0.0, *costs[expected]])[:-1]
+            np.testing.assert_array_equal(picks.left, budget - paid)
+            np.testing.assert_array_equal(picks.shortlist, np.unique(picks.shortlist))
+            assert picks.scores.dtype == np.float64
+            worth = per_cost(scores.astype(float), costs)
+            np.testing.assert_allclose(picks.scores, worth[picks.shortlist], rtol=1e-15)
+
+
+def test_best_per_cost_tells_ratios_apart_that_floats_merge() -> None:
+    large = 2**60 + np.arange(5)
+    for scores in (large, large.astype(object)):
+        picks = best_per_cost(
+            np.full(5, 1.0), 5, np.full(5, 3.0), tolerance=1.0, exact=scores.__getitem__
+        )
+        assert picks.positions.tolist() == [4, 3, 2, 1, 0]
+    thirds = np.array([Fraction(1, 3), Fraction(2, 3), Fraction(1, 3) + Fraction(1, 10**30)])
+    picks = best_per_cost(
+        np.array([0.3, 0.7, 0.3]), 3, np.array([1.0, 2, 1]), tolerance=1, exact=thirds.__getitem__
+    )
+    assert picks.positions.tolist() == [2, 0, 1]
+    for seed in range(20):  # equal ratios of integers that floats do not hold
+        one = int(np.random.default_rng(seed).integers(2**57, 2**58))
+        costs = np.array([5.0, 3.0, 1.0, 7.0])
+        scores = np.array([5 * one, 3 * one, one, 7 * one])
+        rough = scores.astype(float)
+        tolerance: Any = 2.0**12
+        picks = best_per_cost(rough, 4, costs, tolerance=tolerance, exact=scores.take)
+        assert picks.positions.tolist() == [0, 1, 2, 3]
+        assert len(set(picks.scores.tolist())) == 1
+    losses = np.array([-3, -1, -2])
+    picks = best_per_cost(losses.astype(float), 3, np.array([2.0, 6.0, 1.0]), exact=losses.take)
+    assert picks.positions.tolist() == [2, 0, 1]
+
+
+def test_best_per_cost_of_one_price_equals_best_k(backend: Backend) -> None:
+    rng = np.random.default_rng(1)
+    for k, price in itertools.product((1, 5, 20), (1.0, 0.1, 3.0)):
+        values = rng.integers(0, 9, size=20) / 8
+        costs = np.full(20, price)
+        expected = best_k(backend(values), k)
+        picks = best_per_cost(backend(values), k, costs)
+        assert picks.positions.tolist() == expected.positions.tolist()
+        assert picks.all_equal == expected.all_equal
+
+
+def test_best_per_cost_is_all_equal_only_if_every_allowed_ratio_is() -> None:
+    utilities, costs = np.array([1.0, 2.0, -np.inf, 3.0]), np.array([1.0, 2.0, 5.0, 3.0])
+    assert best_per_cost(utilities, 2, costs).all_equal
+    assert not best_per_cost(utilities, 3, costs).all_equal  # nothing was left out
+    assert not best_per_cost(utilities, 2, np.ones(4)).all_equal
+    assert not best_per_cost(utilities, 1, costs, budget=2.5).all_equal  # one was not looked at
+    assert best_per_cost(np.zeros(3), 1, costs[:3]).all_equal
+
+
+def test_best_per_cost_picks_nothing_where_nothing_fits() -> None:
+    for utilities, budget in ((np.ones(3), 0.5), (np.full(3, -np.inf), 10.0)):
+        picks = best_per_cost(utilities, 2, np.ones(3), budget=budget, exact=utilities.take)
+        assert picks.positions.tolist() == picks.left.tolist() == picks.scores.tolist() == []
+        assert picks.positions.dtype == picks.shortlist.dtype == np.intp
+        assert not picks.all_equal
+
+
+def test_best_per_cost_leaves_its_inputs_alone() -> None:
+    values, costs = np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.5])
+    values.flags.writeable = costs.flags.writeable = False
+    assert best_per_cost(values, 2, costs, budget=1.5).positions.tolist() == [2, 0]

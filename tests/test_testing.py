@@ -150,8 +150,8 @@ class BadCandidatesFromBehind(Spread):
 
 
 class EmptyPoolGivesNothing(Spread):
-    def answer(self, samples: Any, allowed: Any, size: int, return_utilities: bool) -> Any:
-        return super().answer(samples, allowed, size, return_utilities) if size else allowed
+    def answer(self, samples: Any, allowed: Any, size: int, *options: Any) -> Any:
+        return super().answer(samples, allowed, size, *options) if size else allowed
 
     def allowed(self, candidates: Any, n: int) -> np.ndarray:
         return super().allowed(candidates, n) if n else np.empty(0, dtype=np.intp)
@@ -179,6 +179,79 @@ class RepeatedRowsTakenForOne(Spread):
         if len(np.unique(utilities)) <= 2 < size:
             return np.resize(allowed[:2], size)
         return super().pick(utilities, allowed, size)
+
+
+class CostsNotRefused(Spread):
+    def query_tags(self) -> Any:
+        return SimpleNamespace(**{**vars(super().query_tags()), "utilities": "other"})
+
+
+class EqualCostsCount(Spread):
+    def per_cost(self, utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return utilities / (costs + np.arange(len(costs)))
+
+
+class CostsLeftOut(Spread):
+    def per_cost(self, utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return utilities
+
+
+class CostsSubtracted(Spread):
+    def per_cost(self, utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return utilities - costs
+
+
+class CostsShrinkLosses(Spread):
+    """Its parameter `power` makes every utility negative."""
+
+    def per_cost(self, utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return utilities / costs
+
+
+class CostsWithoutBudgetInRows(Spread):
+    def afford(self, *args: Any) -> Any:
+        picks, open_ = super().afford(*args)
+        return picks, np.ones_like(open_)
+
+
+class CostsRounded(Spread):
+    def bill(self, costs: Any, *args: Any) -> Any:
+        if isinstance(costs, np.ndarray) and costs.dtype == float:
+            costs[:] = np.ceil(costs)
+        return super().bill(costs, *args)
+
+
+class BudgetOverdrawn(Spread):
+    def afford(self, order: np.ndarray, size: int, costs: np.ndarray, left: float) -> Any:
+        large = size == len(order)
+        picks, open_ = super().afford(order, size, costs, left + large)
+        return picks, open_ & (costs <= left)
+
+
+class BudgetEndsWithFirstRefusal(Spread):
+    def afford(self, order: np.ndarray, size: int, costs: np.ndarray, left: float) -> Any:
+        picks, open_ = super().afford(order, size, costs, left)
+        if size < len(order):
+            return picks, open_
+        n_paid = int(np.searchsorted(np.cumsum(costs[order]), left, side="right"))
+        return picks[: max(n_paid, 1)], open_[: max(n_paid, 1)]
+
+
+class BadCostsTaken(Spread):
+    def bill(self, costs: Any, budget: Any, n: int, allowed: np.ndarray) -> Any:
+        if costs is not None and np.ndim(costs) == 1 and np.isnan(costs[3]):
+            costs = np.nan_to_num(costs, nan=1.0)
+        return super().bill(costs, budget, n, allowed)
+
+
+class BadBudgetTaken(Spread):
+    def bill(self, costs: Any, budget: Any, n: int, allowed: np.ndarray) -> Any:
+        return super().bill(costs, 1.0 if budget is True else budget, n, allowed)
+
+
+class BudgetAloneIgnored(Spread):
+    def bill(self, costs: Any, budget: Any, n: int, allowed: np.ndarray) -> Any:
+        return None if costs is None else super().bill(costs, budget, n, allowed)
 
 
 class ReferenceRefused(Spread):
@@ -427,6 +500,17 @@ BROKEN = {
     "check_batch_sizes": [BatchSizesClippedInSilence()],
     "check_bad_batch_sizes": [BadBatchSizesTruncated()],
     "check_repeated_rows": [RepeatedRowsTakenForOne()],
+    "check_costs_refused": [CostsNotRefused()],
+    "check_equal_costs": [EqualCostsCount()],
+    "check_costs": [
+        CostsLeftOut(),
+        CostsSubtracted(),
+        CostsShrinkLosses(power=-1.0),
+        CostsWithoutBudgetInRows(),
+        CostsRounded(),
+    ],
+    "check_budget": [BudgetOverdrawn(), BudgetEndsWithFirstRefusal()],
+    "check_bad_costs": [BadCostsTaken(), BadBudgetTaken(), BudgetAloneIgnored()],
     "check_reference_rows": [ReferenceRefused()],
     "check_strategy_unchanged": [StrategyRemembers()],
     "check_model_unchanged": [ModelMarked()],

@@ -3,6 +3,8 @@
 import numbers
 import re
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -287,3 +289,110 @@ def test_warn_equal_utilities_warns_at_the_caller() -> None:
     assert warning.category is EqualUtilitiesWarning
     assert f"equal utilities in {OWNER}; the lowest positions" in str(warning.message)
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        [1, 2, 3],
+        (1.0, 2.0, 3.0),
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array([1, 2, 3], dtype=np.float16),
+        np.array([1, 2.0, 3], dtype=object),
+        [Fraction(1), Decimal(2), 3],
+    ],
+    ids=repr,
+)
+def test_check_costs_returns_float64(costs: Any) -> None:
+    got = _validation.check_costs(costs, 3, OWNER)
+    assert got.dtype == np.float64
+    assert got.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_check_costs_takes_columns_of_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series([3, 1, 2], index=[2, 2, 0])
+    assert _validation.check_costs(series, 3, OWNER).tolist() == [3.0, 1.0, 2.0]
+    with pytest.raises(TypeError, match=r"costs must hold one finite number > 0"):
+        _validation.check_costs(pandas.Series(["1", "2", "3"]), 3, OWNER)
+
+
+@pytest.mark.parametrize(
+    ("costs", "error", "message"),
+    [
+        ([1, np.nan, 3], ValueError, r"rows of the pool, from .* Got nan for row 1 in ICALQuery"),
+        ([1, 2, np.inf], ValueError, r"Got inf for row 2 in ICALQuery\.query; a row that must not"),
+        ([0, 2, 3], ValueError, r"one finite number > 0 for each of the 3 rows .*Got 0\.0 for row"),
+        ([1, -2.5, 3], ValueError, r"Got -2\.5 for row 1 in ICALQuery\.query"),
+        ([1, 2, 1e-101], ValueError, r"from 1e-100 to 1e100\. Got 1e-101 for row 2"),
+        ([1, 2, 1e101], ValueError, r"from 1e-100 to 1e100\. Got 1e\+101 for row 2"),
+        ([1, 2], ValueError, r"shape \(3,\), also where candidates allows only some\. Got shape"),
+        ([[1, 2, 3]], ValueError, r"shape \(3,\), .* Got shape \(1, 3\) in ICALQuery\.query"),
+        (2.0, ValueError, r"shape \(3,\), .* Got shape \(\) in ICALQuery\.query"),
+        ([[1], [2, 3], [4]], ValueError, r"Got rows of unequal length in ICALQuery\.query"),
+        (["1", "2", "3"], TypeError, r"number > 0 .*Got an array of dtype <U1 in .*\['1', '2'"),
+        (np.array([1, "2", 3], dtype=object), TypeError, r"Got an array of dtype object in ICALQ"),
+        ([True, False, True], TypeError, r"Got an array of dtype bool in ICALQuery\.query"),
+        ([1j, 2, 3], TypeError, r"Got an array of dtype complex128 in ICALQuery\.query"),
+        ([1, None, 3], ValueError, r"Got nan for row 1"),
+        ([1, {}, 3], TypeError, r"costs must be numbers in an array or list\. Got "),
+    ],
+    ids=repr,
+)
+def test_check_costs_of_a_wrong_form_raises(
+    costs: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        _validation.check_costs(costs, 3, OWNER)
+
+
+def test_check_costs_leaves_the_callers_array_alone() -> None:
+    costs = np.array([4.0, 1.0, 2.0])
+    costs.flags.writeable = False
+    assert _validation.check_costs(costs, 3, OWNER).tolist() == [4.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("budget", [3, 3.0, np.int64(3), np.float32(3), Fraction(3)])
+def test_check_budget_returns_it_with_room_for_rounding(budget: Any) -> None:
+    got = _validation.check_budget(budget, np.array([9.0, 3.0]), OWNER)
+    assert type(got) is float
+    assert 3.0 < got < 3.0 + 1e-8
+
+
+def test_check_budget_of_none_is_no_limit() -> None:
+    assert _validation.check_budget(None, np.array([9.0]), OWNER) == np.inf
+    assert _validation.check_budget(None, None, OWNER) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("budget", "error", "message"),
+    [
+        (
+            0,
+            ValueError,
+            r"budget must be a finite number > 0, in the unit of costs\. Got 0 in ICAL",
+        ),
+        (-1.5, ValueError, r"finite number > 0, .* Got -1\.5 in ICALQuery\.query; pass None where"),
+        (np.nan, ValueError, r"finite number > 0, .* Got nan in ICALQuery\.query"),
+        (np.inf, ValueError, r"finite number > 0, .* Got inf in ICALQuery\.query; pass None where"),
+        (True, TypeError, r"finite number > 0, .* Got True of type bool in ICALQuery\.query"),
+        ("9", TypeError, r"finite number > 0, .* Got '9' of type str in ICALQuery\.query"),
+        ([9], TypeError, r"finite number > 0, .* Got \[9\] of type list in ICALQuery\.query"),
+        (1.9, ValueError, r"Got budget=1\.9 in ICALQuery\.query, where the cheapest .* costs 2\.0"),
+    ],
+    ids=repr,
+)
+def test_check_budget_of_a_wrong_value_raises(
+    budget: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        _validation.check_budget(budget, np.array([3.0, 2.0]), OWNER)
+
+
+def test_check_budget_without_costs_raises() -> None:
+    message = (
+        "budget needs to know what rows cost. Got budget=5 without costs in ICALQuery.query; "
+        "pass costs, np.ones(n_pool) where every row costs 1."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        _validation.check_budget(5, None, OWNER)

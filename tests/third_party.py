@@ -39,11 +39,14 @@ class Spread(BaseEstimator):
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         allowed = self.allowed(candidates, self.count(X_pool))
         size = self.size(batch_size, len(allowed))
-        return self.answer(self.predict(model, X_pool), allowed, size, return_utilities)
+        bill = self.bill(costs, budget, self.count(X_pool), allowed)
+        return self.answer(self.predict(model, X_pool), allowed, size, return_utilities, bill)
 
     def select(
         self,
@@ -52,11 +55,15 @@ class Spread(BaseEstimator):
         *,
         candidates: Any = None,
         reference_samples: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         samples = self.as_samples(samples)
         allowed = self.allowed(candidates, samples.n_points)
-        return self.answer(samples, allowed, self.size(batch_size, len(allowed)), return_utilities)
+        size = self.size(batch_size, len(allowed))
+        bill = self.bill(costs, budget, samples.n_points, allowed)
+        return self.answer(samples, allowed, size, return_utilities, bill)
 
     def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
         if hasattr(model, "learner_list"):
@@ -94,15 +101,65 @@ class Spread(BaseEstimator):
             warnings.warn("All candidates are returned.", BatchClippedWarning, stacklevel=3)
         return min(int(batch_size), n_allowed)
 
+    def bill(self, costs: Any, budget: Any, n: int, allowed: np.ndarray) -> Any:
+        """Return checked costs and budget, None without costs."""
+        if costs is None:
+            if budget is not None:
+                raise ValueError("A budget needs costs.")
+            return None
+        costs = np.asarray(costs)
+        if costs.shape != (n,) or costs.dtype.kind not in "iuf":
+            raise ValueError(f"costs must be {n} numbers. Got {costs!r}.")
+        if not (np.isfinite(costs) & (costs > 0)).all():
+            raise ValueError(f"costs must be finite and > 0. Got {costs!r}.")
+        if budget is None:
+            return costs, np.inf
+        if isinstance(budget, bool) or not isinstance(budget, numbers.Real):
+            raise TypeError(f"budget must be a number. Got {budget!r}.")
+        if not costs[allowed].min() <= float(budget) < np.inf:
+            raise ValueError(f"budget must be finite and pay for a row. Got {budget!r}.")
+        return costs, float(budget)
+
     def answer(
-        self, samples: PredictionSamples, allowed: np.ndarray, size: int, return_utilities: bool
+        self,
+        samples: PredictionSamples,
+        allowed: np.ndarray,
+        size: int,
+        return_utilities: bool,
+        bill: Any,
     ) -> Any:
         least = self.query_tags().min_draws
         if samples.kind not in self.query_tags().kinds or samples.n_draws < least:
             raise ValueError(f"Got {samples.n_draws} draws of kind {samples.kind!r}.")
-        utilities = self.utilities(samples, allowed)
-        picks = self.pick(utilities, allowed, size)
-        return (picks, self.rows(utilities, allowed, picks)) if return_utilities else picks
+        return self.decide(self.utilities(samples, allowed), allowed, size, return_utilities, bill)
+
+    def decide(
+        self, utilities: np.ndarray, allowed: np.ndarray, size: int, with_rows: bool, bill: Any
+    ) -> Any:
+        if bill is None:
+            picks = self.pick(utilities, allowed, size)
+            return (picks, self.rows(utilities, allowed, picks)) if with_rows else picks
+        costs, left = bill
+        worth = self.per_cost(utilities, costs)
+        picks, open_ = self.afford(self.pick(worth, allowed, len(allowed)), size, costs, left)
+        rows = self.rows(worth, allowed, picks)
+        return (picks, np.where(open_, rows, np.nan)) if with_rows else picks
+
+    def per_cost(self, utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        return np.where(utilities > 0, utilities / costs, utilities * costs)
+
+    def afford(
+        self, order: np.ndarray, size: int, costs: np.ndarray, left: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Walk down; return the picks, and which rows each of them could have been instead."""
+        picks: list[int] = []
+        open_ = []
+        for place in order:
+            if costs[place] <= left and len(picks) < size:
+                open_.append(costs <= left)
+                picks.append(place)
+                left -= costs[place]
+        return np.array(picks, dtype=np.intp), np.array(open_)
 
     def outputs(self, samples: PredictionSamples) -> np.ndarray:
         values = np.asarray(samples.values)
@@ -168,6 +225,8 @@ class Remote(Spread):
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         dense, labeled = (
@@ -176,9 +235,8 @@ class Remote(Spread):
         allowed = self.allowed(candidates, len(dense))
         size = self.size(batch_size, len(allowed))
         distances = ((dense[:, None, :] - labeled) ** 2).sum(axis=2)
-        utilities = distances.min(axis=1)
-        picks = self.pick(utilities, allowed, size)
-        return (picks, self.rows(utilities, allowed, picks)) if return_utilities else picks
+        bill = self.bill(costs, budget, len(dense), allowed)
+        return self.decide(distances.min(axis=1), allowed, size, return_utilities, bill)
 
     def select(
         self,
@@ -190,6 +248,8 @@ class Remote(Spread):
         X_pool: Any = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         assert self.as_samples(samples).n_points == len(X_pool)
@@ -199,6 +259,8 @@ class Remote(Spread):
             batch_size,
             candidates=candidates,
             X_labeled=X_labeled,
+            costs=costs,
+            budget=budget,
             return_utilities=return_utilities,
         )
 

@@ -2,7 +2,7 @@
 
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
 from sklearn_ical.strategies._ical import ICALQuery
-from sklearn_ical.strategies._pool import Pool, Predictions, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._uncertainty import (
     BALDQuery,
     LeastConfidentQuery,
@@ -14,6 +14,7 @@ from sklearn_ical.strategies._uncertainty import (
 __all__ = [
     "BALDQuery",
     "BaseQuery",
+    "Batch",
     "ICALQuery",
     "LeastConfidentQuery",
     "MarginQuery",

@@ -10,15 +10,15 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import DRAWS, root_seed, stream_seed
 from sklearn_ical._validation import (
+    check_budget,
     check_candidates,
+    check_costs,
     check_parameters,
     clip_batch_size,
     n_rows,
-    warn_equal_utilities,
 )
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import best_k
-from sklearn_ical.strategies._pool import Pool, Predictions, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class QueryTags:
     deterministic : bool
         Whether the picks follow from the predictions alone, whatever `random_state`.
     utilities : {"gain", "other"}
-        "gain": each pick is the first nan-argmax of its row of utilities.
+        "gain": each pick is the first nan-argmax of its row of utilities, and may be chosen by
+        utility per cost. Others refuse costs.
     kinds : tuple of {"proba", "label", "value"}
         Kinds of prediction samples that are understood.
     needs : tuple of {"nothing", "mean", "draws", "features", "labeled", "gradients"}
@@ -51,8 +52,9 @@ class BaseQuery(BaseEstimator):
 
     A subclass assigns its parameters in ``__init__`` and nothing else, describes itself in
     ``query_tags``, lists ``_parameter_constraints`` in scikit-learn's form and defines
-    ``_select(pool)``, which returns a ``Selection``. Subclass ``PointwiseQuery`` where each row has
-    a score of its own. A strategy object is never changed by a call.
+    ``_select(pool)``, which returns a ``Selection``, for gains best that of a ``Batch``. Subclass
+    ``PointwiseQuery`` where each row has a score of its own. A strategy object is never changed by
+    a call.
 
     Parameters
     ----------
@@ -86,6 +88,8 @@ class BaseQuery(BaseEstimator):
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         """Choose the rows of a pool that should be labeled next.
@@ -110,6 +114,12 @@ class BaseQuery(BaseEstimator):
             Rows that the model accepts, whose predictions the batch should inform: for
             strategies that compare with reference rows; others leave it alone. None compares
             with the pool.
+        costs : array-like of shape (n_pool,), default=None
+            What the label of each row costs, > 0 and in any unit. Each pick then has the largest
+            utility per cost; see :term:`costs`. For strategies whose utilities are gains.
+        budget : float, default=None
+            What all picks may cost together, in the unit of `costs`; up to a relative rounding of
+            1e-9. Only with `costs`. The batch ends where no candidate fits in what is left.
         return_utilities : bool, default=False
             Whether to return the utilities too, 8 * n_picks * n_pool bytes.
 
@@ -119,12 +129,15 @@ class BaseQuery(BaseEstimator):
             Distinct positions in `X_pool`, in pick order, on the host.
         utilities : float64 array of shape (n_picks, n_pool)
             Only with ``return_utilities=True``. Row t is what pick t was chosen from, NaN where
-            not allowed; higher is better.
+            not allowed; higher is better. With `costs` it holds utilities per cost, and NaN also
+            where the cost does not fit in what is left of the budget.
 
         Raises
         ------
         TypeError, ValueError
             If a parameter, the model or an argument does not fit, before any work.
+        NotImplementedError
+            If a third party's strategy of gains was given costs and has no use for them.
         """
         return self._query(
             model,
@@ -134,6 +147,8 @@ class BaseQuery(BaseEstimator):
             X_labeled=X_labeled,
             y_labeled=y_labeled,
             X_reference=X_reference,
+            costs=costs,
+            budget=budget,
             return_utilities=return_utilities,
         )
 
@@ -144,6 +159,8 @@ class BaseQuery(BaseEstimator):
         *,
         candidates: Any = None,
         reference_samples: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         """Choose rows by their posterior predictions alone.
@@ -152,7 +169,7 @@ class BaseQuery(BaseEstimator):
         ----------
         samples : PredictionSamples or array of shape (n_pool, n_draws, n_classes)
             Predictions of the pool; an array holds class probabilities. Never changed.
-        batch_size, candidates, return_utilities
+        batch_size, candidates, costs, budget, return_utilities
             As in :meth:`query`.
         reference_samples : PredictionSamples or array, default=None
             Predictions of the same draws for the rows to compare with, for strategies that
@@ -170,6 +187,8 @@ class BaseQuery(BaseEstimator):
             batch_size,
             candidates=candidates,
             reference_samples=reference_samples,
+            costs=costs,
+            budget=budget,
             return_utilities=return_utilities,
         )
 
@@ -194,12 +213,23 @@ class BaseQuery(BaseEstimator):
             The utility of each chosen row at its step.
         """
         pool = self._pool_of_model(_unwrap(model), X_pool, n_instances, owner_method="__call__")
-        chosen = self._select(pool)
+        chosen = self._choose(pool)
         return chosen.positions, chosen.utilities
 
     def _select(self, pool: Pool) -> Selection:
         """Choose ``pool.batch_size`` of ``pool.candidates``: the hook of each strategy."""
         raise NotImplementedError(f"{type(self).__name__} must define _select.")
+
+    def _choose(self, pool: Pool) -> Selection:
+        """Select, and see to it that costs are never left out in silence."""
+        chosen = self._select(pool)
+        if pool.costs is not None and not chosen.minds_costs:
+            raise NotImplementedError(
+                f"_select of {type(self).__name__} does not mind costs. Got costs in {pool.owner}; "
+                "let _select choose through sklearn_ical.strategies.Batch(pool), or set the tag "
+                "utilities='other', which refuses costs at once."
+            )
+        return chosen
 
     def _query(
         self, model: Any, X_pool: Any, batch_size: Any, *, return_utilities: bool, **given: Any
@@ -208,7 +238,7 @@ class BaseQuery(BaseEstimator):
         pool = self._pool_of_model(
             model, X_pool, batch_size, want_utilities=return_utilities, **given
         )
-        return _answer(self._select(pool), return_utilities)
+        return _answer(self._choose(pool), return_utilities)
 
     def _pool_of_model(
         self,
@@ -220,6 +250,8 @@ class BaseQuery(BaseEstimator):
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         want_utilities: bool = False,
         owner_method: str = "query",
         **options: Any,
@@ -228,9 +260,7 @@ class BaseQuery(BaseEstimator):
         check_parameters(self)
         owner = f"{type(self).__name__}.{owner_method}"
         needs = self.query_tags().needs
-        n_points = n_rows(X_pool)
-        allowed = check_candidates(candidates, n_points, owner)
-        clipped = clip_batch_size(batch_size, len(allowed), owner)
+        checked = self._check_call(n_rows(X_pool), batch_size, candidates, costs, budget, owner)
         root = root_seed(self.random_state, type(self).__name__)
         predictions = reference = None
         if "nothing" not in needs:
@@ -241,11 +271,6 @@ class BaseQuery(BaseEstimator):
             if X_reference is not None and self._compares:
                 reference = predictions.for_rows(X_reference)
         return Pool(
-            owner=owner,
-            n_points=n_points,
-            candidates=allowed,
-            requested=int(batch_size),
-            batch_size=clipped,
             root=root,
             predictions=predictions,
             reference=reference,
@@ -254,6 +279,7 @@ class BaseQuery(BaseEstimator):
             y_labeled=y_labeled,
             want_utilities=want_utilities,
             options=options,
+            **checked,
         )
 
     def _select_samples(
@@ -263,6 +289,8 @@ class BaseQuery(BaseEstimator):
         *,
         candidates: Any,
         reference_samples: Any,
+        costs: Any,
+        budget: Any,
         return_utilities: bool,
         **options: Any,
     ) -> Any:
@@ -270,8 +298,7 @@ class BaseQuery(BaseEstimator):
         check_parameters(self)
         owner = f"{type(self).__name__}.select"
         samples = _as_samples(samples, "samples", owner)
-        allowed = check_candidates(candidates, samples.n_points, owner)
-        clipped = clip_batch_size(batch_size, len(allowed), owner)
+        checked = self._check_call(samples.n_points, batch_size, candidates, costs, budget, owner)
         predictions = Predictions(samples=samples)
         self._check_predictions(predictions, owner)
         reference = None
@@ -281,21 +308,46 @@ class BaseQuery(BaseEstimator):
             )
             _check_same_draws(predictions, reference, owner)
         pool = Pool(
-            owner=owner,
-            n_points=samples.n_points,
-            candidates=allowed,
-            requested=int(batch_size),
-            batch_size=clipped,
             root=root_seed(self.random_state, type(self).__name__),
             predictions=predictions,
             reference=reference,
             want_utilities=return_utilities,
             options=options,
+            **checked,
         )
-        return _answer(self._select(pool), return_utilities)
+        return _answer(self._choose(pool), return_utilities)
+
+    def _check_call(
+        self, n_points: int, batch_size: Any, candidates: Any, costs: Any, budget: Any, owner: str
+    ) -> dict[str, Any]:
+        """Check what limits the picks, and return it as fields of a Pool."""
+        allowed = check_candidates(candidates, n_points, owner)
+        if costs is not None:
+            self._check_gains(owner)
+            costs = check_costs(costs, n_points, owner)[allowed]
+        limit = check_budget(budget, costs, owner)
+        return {
+            "owner": owner,
+            "n_points": n_points,
+            "candidates": allowed,
+            "batch_size": clip_batch_size(batch_size, len(allowed), owner),
+            "requested": int(batch_size),
+            "costs": costs,
+            "budget": limit,
+        }
 
     # Whether the strategy compares candidates with reference rows.
     _compares = False
+
+    def _check_gains(self, owner: str) -> None:
+        """Refuse costs where there is no utility of a row to relate them to."""
+        utilities = self.query_tags().utilities
+        if utilities != "gain":
+            raise ValueError(
+                "costs needs a strategy whose utilities are gains, as told by the tag "
+                f"utilities='gain'. Got utilities={utilities!r} of {type(self).__name__} in "
+                f"{owner}; leave costs out or choose another strategy."
+            )
 
     def _check_predictions(self, predictions: Predictions, owner: str) -> None:
         """Refuse kinds and numbers of draws that the tags rule out."""
@@ -350,25 +402,9 @@ class PointwiseQuery(BaseQuery):
 
         # Each of the n_terms additions and a few logarithms may be off by a rounding.
         tolerance = 4 * (n_terms + 8) * np.finfo(np.float64).eps * max(largest, 1.0)
-        picks = best_k(utilities, pool.batch_size, tolerance=tolerance, exact=exact)
-        if picks.all_equal:
-            warn_equal_utilities(pool.owner)
-        host = np.array(_array.to_host(utilities), dtype=np.float64)
-        host[picks.shortlist] = picks.scores
-        return spread(pool, picks.positions, host)
-
-
-def spread(pool: Pool, chosen: np.ndarray, utilities: np.ndarray) -> Selection:
-    """Return the selection of places in the candidates, by one fixed utility per candidate."""
-    positions = pool.candidates[chosen]
-    rows = None
-    if pool.want_utilities:
-        row = np.full(pool.n_points, np.nan)
-        row[pool.candidates] = utilities
-        rows = np.tile(row, (len(positions), 1))
-        for t, position in enumerate(positions):
-            rows[t + 1 :, position] = np.nan
-    return Selection(positions, utilities[chosen], rows)
+        batch = Batch(pool)
+        batch.take(utilities, pool.batch_size, tolerance=tolerance, exact=exact)
+        return batch.selection()
 
 
 def _answer(selection: Selection, return_utilities: bool) -> Any:
@@ -405,5 +441,5 @@ def _unwrap(model: Any) -> Any:
     if hasattr(model, "learner_list"):
         return [learner.estimator for learner in model.learner_list]
     if hasattr(model, "teach") and hasattr(model, "estimator"):
-        return model.estimator
+        return getattr(model, "estimator_", model.estimator)
     return model

@@ -1,5 +1,6 @@
 """Information condensing active learning (ICAL): the paper's query strategy."""
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -8,11 +9,10 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
-from sklearn_ical._validation import Interval, StrOptions, warn_equal_utilities
-from sklearn_ical.selection import best_k
+from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._make_scorer import make_scorer
-from sklearn_ical.strategies._pool import Pool, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Selection
 from sklearn_ical.strategies._references import ReferenceSets
 from sklearn_ical.strategies._scorer import Panel, Scorer, multiplicities
 
@@ -145,14 +145,17 @@ class ICALQuery(BaseQuery):
         y_labeled: Any = None,
         X_reference: Any = None,
         reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         """Choose the rows of a pool that should be labeled next.
 
         Parameters
         ----------
-        model, X_pool, batch_size, candidates, X_labeled, y_labeled, return_utilities
-            As in :meth:`BaseQuery.query`.
+        model, X_pool, batch_size, candidates, X_labeled, y_labeled, costs, budget, return_utilities
+            As in :meth:`BaseQuery.query`. The picks of one step are made one after the other, each
+            within what is then left of the budget.
         X_reference : object, default=None
             Rows that the model accepts and the reference sets are drawn from; None for the pool.
         reference : int array of shape (n_steps, r), default=None
@@ -174,6 +177,8 @@ class ICALQuery(BaseQuery):
             X_labeled=X_labeled,
             y_labeled=y_labeled,
             X_reference=X_reference,
+            costs=costs,
+            budget=budget,
             return_utilities=return_utilities,
             reference=reference,
         )
@@ -186,13 +191,15 @@ class ICALQuery(BaseQuery):
         candidates: Any = None,
         reference_samples: Any = None,
         reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
         return_utilities: bool = False,
     ) -> Any:
         """Choose rows by their posterior predictions alone.
 
         Parameters
         ----------
-        samples, batch_size, candidates, return_utilities
+        samples, batch_size, candidates, costs, budget, return_utilities
             As in :meth:`BaseQuery.select`.
         reference_samples : PredictionSamples or array, default=None
             Predictions of the same draws for the rows that the reference sets are drawn from;
@@ -212,6 +219,8 @@ class ICALQuery(BaseQuery):
             batch_size,
             candidates=candidates,
             reference_samples=reference_samples,
+            costs=costs,
+            budget=budget,
             return_utilities=return_utilities,
             reference=reference,
         )
@@ -220,49 +229,46 @@ class ICALQuery(BaseQuery):
         references = ReferenceSets(self, pool)
         scorer, unit = make_scorer(self, pool, references)
         alone = pool.reference is None and not self.include_self
-        run = _Run(pool, scorer, unit, without_self=alone)
-        sizes = [self.step_size] * (pool.batch_size // self.step_size)
-        if pool.batch_size % self.step_size:
-            sizes.append(pool.batch_size % self.step_size)
+        batch = Batch(pool)
+        run = _Run(pool, batch, scorer, unit, without_self=alone)
+        n_steps = math.ceil(pool.batch_size / self.step_size)
         block = 1 if references.depend_on_picks else _steps_per_block(scorer, pool)
-        for start in range(0, len(sizes), block):
-            steps = range(start, min(start + block, len(sizes)))
-            positions = [references.of_step(t, run.chosen) for t in steps]
+        for start in range(0, n_steps, block):
+            if batch.full:
+                break
+            steps = range(start, min(start + block, n_steps))
+            positions = [references.of_step(t, batch.chosen) for t in steps]
             panel = scorer.panel(positions, double=pool.want_utilities)
-            for i, t in enumerate(steps):
-                run.take(panel, i, positions[i], sizes[t])
-        if run.some_equal:
-            warn_equal_utilities(pool.owner)
-        return run.selection()
+            for i, reference in enumerate(positions):
+                if not batch.full:
+                    run.take(panel, i, reference, self.step_size)
+        return batch.selection()
 
 
 class _Run:
-    """The greedy steps of one call: what is still free, what was chosen, what it was worth."""
+    """The greedy steps of one call: from a panel's values to what the batch takes."""
 
-    def __init__(self, pool: Pool, scorer: Scorer, unit: float, *, without_self: bool) -> None:
+    def __init__(
+        self, pool: Pool, batch: Batch, scorer: Scorer, unit: float, *, without_self: bool
+    ) -> None:
         self.pool = pool
+        self.batch = batch
         self.scorer = scorer
         self.unit = unit
         self.without_self = without_self
-        self.chosen: list[int] = []
-        self.utilities: list[float] = []
-        self.some_equal = False
-        self.free: Any = None
-        shape = (pool.batch_size, pool.n_points)
-        self.rows = np.full(shape, np.nan) if pool.want_utilities else None
 
     def take(self, panel: Panel, step: int, reference: np.ndarray, size: int) -> None:
         """Choose the best `size` free candidates of one step."""
         scorer, pool = self.scorer, self.pool
         row = scorer.row(panel, step)
-        xp = _array.namespace(row)
-        if self.free is None:
-            shape = (len(pool.candidates),)
-            self.free = xp.ones(shape, dtype=xp.bool, device=_array.device(row))
-        error = float(panel.error[step])
+        error, n_reference = float(panel.error[step]), int(panel.sizes[step])
         shared, counts = self._shared(reference)
         if len(shared):
             row, error = self._less_self(row, panel, step, shared, counts, error)
+        if pool.want_utilities or pool.costs is not None:  # else only the order of values counts
+            xp = _array.namespace(row)
+            row = self.unit * (xp.astype(row, xp.float64) + float(panel.offset[step]))
+            error *= self.unit
 
         def exact(where: np.ndarray) -> np.ndarray:
             scores = scorer.exact(panel, step, where)
@@ -271,28 +277,12 @@ class _Run:
             own = np.zeros(len(pool.candidates), dtype=np.int64)
             own[shared] = counts
             with_self = scorer.exact_self(where)
-            return scorer.without_self(scores, with_self, own[where], int(panel.sizes[step]))
+            return scorer.without_self(scores, with_self, own[where], n_reference)
 
-        masked = xp.where(self.free, row, xp.full_like(row, -float("inf")))
-        picks = best_k(masked, size, tolerance=4 * error, exact=exact)
-        self.some_equal |= picks.all_equal
-        worth = self.unit * scorer.values(picks.scores, int(panel.sizes[step]))
-        self.utilities.extend(worth[np.searchsorted(picks.shortlist, picks.positions)])
-        if self.rows is not None:
-            values = _array.to_host(masked) + panel.offset[step]
-            values = np.where(np.isfinite(values), self.unit * values, np.nan)
-            values[picks.shortlist] = worth
-        for place in picks.positions.tolist():
-            if self.rows is not None:
-                self.rows[len(self.chosen), pool.candidates] = values
-                values[place] = np.nan
-            self.free[place] = False
-            self.chosen.append(int(pool.candidates[place]))
+        def values(scores: np.ndarray) -> np.ndarray:
+            return self.unit * scorer.values(scores, n_reference)
 
-    def selection(self) -> Selection:
-        """Return what was chosen."""
-        chosen = np.array(self.chosen, dtype=np.intp)
-        return Selection(chosen, np.array(self.utilities), self.rows)
+        self.batch.take(row, size, tolerance=4 * error, exact=exact, values=values)
 
     def _shared(self, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return places of candidates that are reference rows too, and how often they are."""

@@ -1,15 +1,20 @@
-"""Pool: what a strategy sees of one call; Predictions: its rows' predictions, read in chunks."""
+"""What a strategy sees of one call (Pool, Predictions) and how it picks (Batch, Selection).
 
-from collections.abc import Iterator
+Batch is the one place that knows what costs and a budget do to a choice.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from sklearn_ical import _array
-from sklearn_ical._validation import n_rows, sliceable, take_rows
+from sklearn_ical._array import Array
+from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
 from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
 from sklearn_ical.samples import PredictionSamples, concatenate
+from sklearn_ical.selection import Picks, best_k, best_per_cost, per_cost
 
 # Rows handed to the model at once, so that its own start-up costs do not count.
 MODEL_BLOCK_ROWS = 20_000
@@ -128,6 +133,10 @@ class Pool:
         As the caller gave them, or None.
     want_utilities : bool
         Whether the rows of utilities are asked for.
+    costs : float64 array of shape (n_candidates,) or None
+        What each candidate costs. A strategy chooses through :class:`Batch`, which minds them.
+    budget : float
+        What all picks may cost together; infinite where there is no limit.
     options : dict
         Keyword arguments of the strategy's own.
     """
@@ -144,6 +153,8 @@ class Pool:
     X_labeled: Any = None
     y_labeled: Any = None
     want_utilities: bool = False
+    costs: np.ndarray | None = None
+    budget: float = np.inf
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -156,14 +167,161 @@ class Selection:
     positions : intp array of shape (n_picks,)
         In pick order.
     utilities : float64 array of shape (n_picks,)
-        The utility of each pick at its step.
+        The utility of each pick at its step, per cost where the pool has costs.
     rows : float64 array of shape (n_picks, n_points) or None
         What each step chose from, NaN where not allowed.
+    minds_costs : bool
+        Whether costs and budget of the pool were minded; :class:`Batch` does. A call with costs
+        refuses a choice without.
     """
 
     positions: np.ndarray
     utilities: np.ndarray
     rows: np.ndarray | None = None
+    minds_costs: bool = False
+
+
+class Batch:
+    """The picks of one call as a strategy makes them, greedily, within costs and budget.
+
+    A strategy takes one step after the other, with gains that may depend on `chosen`, until the
+    batch is `full`. Where the pool has costs, each pick is the free candidate with the largest
+    utility per cost among those that what is left of the budget can pay: see
+    :func:`~sklearn_ical.selection.per_cost`.
+
+    Parameters
+    ----------
+    pool : Pool
+        The call.
+
+    Attributes
+    ----------
+    chosen : list of int
+        Positions in the pool, in pick order.
+    full : bool
+        Whether there is nothing left to pick: the batch has its size, or nothing fits any more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.strategies import Batch, Pool
+    >>> pool = Pool(
+    ...     owner="MyQuery.query", n_points=5, candidates=np.array([0, 2, 3, 4]), requested=3,
+    ...     batch_size=3, root=0, costs=np.array([1.0, 4.0, 1.0, 2.0]), budget=3.0,
+    ... )
+    >>> batch = Batch(pool)
+    >>> while not batch.full:
+    ...     batch.take(np.array([2.0, 9.0, 1.0, 3.0]))
+    >>> batch.selection().positions
+    array([0, 4])
+    """
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.chosen: list[int] = []
+        self.full = False
+        self._utilities: list[float] = []
+        self._some_equal = False
+        self._left = pool.budget
+        self._free: Any = None
+        shape = (pool.batch_size, pool.n_points)
+        self._rows = np.empty(shape) if pool.want_utilities else None
+
+    def take(
+        self,
+        utilities: Array,
+        size: int = 1,
+        *,
+        tolerance: float = 0.0,
+        exact: Callable[[np.ndarray], np.ndarray] | None = None,
+        values: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    ) -> None:
+        """Take the best `size` candidates of one step, or as many as there is room for.
+
+        Parameters
+        ----------
+        utilities : array of shape (n_candidates,)
+            Of any namespace and device; those of candidates already chosen do not count. Without
+            costs and rows of utilities only their order counts.
+        size : int, default=1
+            How many to take.
+        tolerance, exact
+            As in :func:`~sklearn_ical.selection.best_k`, with places among the candidates.
+        values : callable
+            Turns exact scores into utilities by a positive factor; needed where they are not.
+        """
+        masked = utilities
+        if self._free is not None:
+            xp = _array.namespace(utilities)
+            masked = xp.where(self._free, utilities, xp.full_like(utilities, -float("inf")))
+        size = min(size, self.pool.batch_size - len(self.chosen))
+        picks = self._best(masked, size, tolerance, exact)
+        self._some_equal |= picks.all_equal
+        worth = values(picks.scores)
+        self._utilities.extend(worth[np.searchsorted(picks.shortlist, picks.positions)])
+        if self._rows is not None:
+            self._record(_array.to_host(masked), picks, worth)
+        self.chosen.extend(self.pool.candidates[picks.positions].tolist())
+        self.full = len(self.chosen) == self.pool.batch_size
+        if not self.full:
+            self._take_out(picks.positions, utilities)
+
+    def selection(self) -> Selection:
+        """Return what was chosen, with a warning if nothing distinguished the candidates."""
+        if self._some_equal:
+            warn_equal_utilities(self.pool.owner)
+        n_picks = len(self.chosen)
+        return Selection(
+            np.array(self.chosen, dtype=np.intp),
+            np.array(self._utilities),
+            None if self._rows is None else self._rows[:n_picks],
+            minds_costs=True,
+        )
+
+    def _best(
+        self,
+        masked: Array,
+        size: int,
+        tolerance: float,
+        exact: Callable[[np.ndarray], np.ndarray] | None,
+    ) -> Picks:
+        """Pick among the free candidates, and pay."""
+        costs = self.pool.costs
+        if costs is None:
+            return best_k(masked, size, tolerance=tolerance, exact=exact)
+        picks = best_per_cost(
+            masked, size, costs, budget=self._left, tolerance=tolerance, exact=exact
+        )
+        for place in picks.positions.tolist():
+            self._left -= float(costs[place])
+        return picks
+
+    def _record(self, masked: np.ndarray, picks: Picks, worth: np.ndarray) -> None:
+        """Write the row of utilities that each of these picks was chosen from."""
+        pool, rows = self.pool, cast(np.ndarray, self._rows)
+        values = masked.astype(np.float64)
+        if pool.costs is not None:
+            values = per_cost(values, pool.costs)
+        values[values == -np.inf] = np.nan
+        values[picks.shortlist] = worth
+        for i, place in enumerate(picks.positions.tolist()):
+            if pool.costs is not None:
+                values[pool.costs > picks.left[i]] = np.nan
+            row = rows[len(self.chosen) + i]
+            row[:] = np.nan
+            row[pool.candidates] = values
+            values[place] = np.nan
+
+    def _take_out(self, places: np.ndarray, utilities: Array) -> None:
+        """Mark places as no longer free, where the utilities are, and see what still fits."""
+        if self._free is None:
+            xp, device = _array.namespace(utilities), _array.device(utilities)
+            self._free = xp.ones((len(self.pool.candidates),), dtype=xp.bool, device=device)
+        for place in places.tolist():
+            self._free[place] = False
+        costs = self.pool.costs
+        if costs is not None:
+            self.full = not (costs[_array.to_host(self._free)] <= self._left).any()
 
 
 class _ModelMean:

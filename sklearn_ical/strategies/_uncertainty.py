@@ -9,9 +9,8 @@ from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY, row_uniforms, stream
 from sklearn_ical.dependence import bald, gaussian_bald, predictive_entropy, predictive_variance
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import best_k
-from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags, spread
-from sklearn_ical.strategies._pool import Pool, Selection
+from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
+from sklearn_ical.strategies._pool import Batch, Pool, Selection
 
 
 class RandomQuery(BaseQuery):
@@ -27,7 +26,9 @@ class RandomQuery(BaseQuery):
     Notes
     -----
     Utilities are uniforms keyed by the position in the pool; the batch is the largest among the
-    candidates, so fewer candidates give a subsequence of the same order. Cost O(n_pool).
+    candidates, so fewer candidates give a subsequence of the same order. With costs it is the
+    largest uniforms per cost, so cheap rows are favored, and the batch is no longer a uniform
+    sample. Cost O(n_pool).
 
     Examples
     --------
@@ -44,7 +45,9 @@ class RandomQuery(BaseQuery):
     def _select(self, pool: Pool) -> Selection:
         seed = stream(pool.root, STRATEGY)
         utilities = row_uniforms(seed, pool.candidates, 1)[:, 0]
-        return spread(pool, best_k(utilities, pool.batch_size).positions, utilities)
+        batch = Batch(pool)
+        batch.take(utilities, pool.batch_size)
+        return batch.selection()
 
 
 class _MeanQuery(PointwiseQuery):
@@ -106,9 +109,9 @@ class MarginQuery(_MeanQuery):
 
     Notes
     -----
-    The utility is minus the difference of the two largest mean class probabilities, from -1 to 0;
-    -1 everywhere for a single class. Model requirements: `predict_proba`, or posterior draws.
-    Cost O(n_pool * n_classes) beyond the predictions.
+    The utility is 1 minus the difference of the two largest mean class probabilities, from 0 to 1;
+    0 everywhere for a single class. Model requirements: `predict_proba`, or posterior draws. Cost
+    O(n_pool * n_classes) beyond the predictions.
 
     References
     ----------
@@ -125,10 +128,11 @@ class MarginQuery(_MeanQuery):
 
     def _score(self, samples: PredictionSamples) -> Array:
         mean = samples.mean()
+        xp = _array.namespace(mean)
         if mean.shape[1] == 1:
-            return -mean[:, 0]
-        ordered = _array.namespace(mean).sort(mean, axis=1)
-        return ordered[:, -2] - ordered[:, -1]
+            return xp.zeros_like(mean[:, 0])
+        ordered = xp.sort(mean, axis=1)
+        return 1 - (ordered[:, -1] - ordered[:, -2])
 
 
 class LeastConfidentQuery(_MeanQuery):

@@ -26,9 +26,18 @@ ARGUMENTS = {
         "X_labeled",
         "y_labeled",
         "X_reference",
+        "costs",
+        "budget",
         "return_utilities",
     ),
-    "select": ("batch_size", "candidates", "reference_samples", "return_utilities"),
+    "select": (
+        "batch_size",
+        "candidates",
+        "reference_samples",
+        "costs",
+        "budget",
+        "return_utilities",
+    ),
 }
 
 
@@ -57,7 +66,8 @@ def check_signatures(strategy: Any) -> None:
         demand(
             not missing,
             f"Expected {method} to take {', '.join(names)}. Got no {', '.join(missing)}. Whoever "
-            "swaps strategies calls them all alike; what a strategy has no use for, it ignores.",
+            "swaps strategies calls them all alike; what a strategy has no use for, it ignores, "
+            "except for costs: it refuses them.",
         )
 
 

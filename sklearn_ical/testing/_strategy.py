@@ -4,6 +4,13 @@ import warnings
 from typing import Any
 
 from sklearn_ical.exceptions import QueryWarning
+from sklearn_ical.testing._costs import (
+    check_bad_costs,
+    check_budget,
+    check_costs,
+    check_costs_refused,
+    check_equal_costs,
+)
 from sklearn_ical.testing._estimator import (
     check_call,
     check_clone,
@@ -78,6 +85,11 @@ CHECKS = (
     check_batch_sizes,
     check_bad_batch_sizes,
     check_repeated_rows,
+    check_costs_refused,
+    check_equal_costs,
+    check_costs,
+    check_budget,
+    check_bad_costs,
     check_reference_rows,
     check_strategy_unchanged,
     check_model_unchanged,

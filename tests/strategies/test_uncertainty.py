@@ -41,7 +41,7 @@ def literal(query: type[BaseQuery], rows: Rows, w: list[float]) -> float:
     mean = mean_of(rows, w)
     first, second = sorted(mean)[::-1][:2]
     if query is MarginQuery:
-        return second - first
+        return 1 - (first - second)
     if query is LeastConfidentQuery:
         return 1 - first
     given_draw = math.fsum(wk * entropy(row) for wk, row in zip(w, rows, strict=True))
@@ -250,7 +250,7 @@ def test_one_row_and_one_class_give_right_answers(query: type[BaseQuery], backen
     with pytest.warns(EqualUtilitiesWarning):
         picks, utilities = query().select(single, 2, return_utilities=True)
     assert picks.tolist() == [0, 1]
-    np.testing.assert_array_equal(utilities[0], -1.0 if query is MarginQuery else 0.0)
+    np.testing.assert_array_equal(utilities[0], 0.0)
 
 
 @pytest.mark.parametrize("query", QUERIES)
