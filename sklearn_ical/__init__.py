@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 # Public names load on first use, so that importing the package costs next to nothing.
 _LOCATIONS = {
+    "ActiveLearner": "learner",
     "BALDQuery": "strategies",
     "BaseQuery": "strategies",
     "ICALQuery": "strategies",
@@ -15,9 +16,13 @@ _LOCATIONS = {
     "MaxEntropyQuery": "strategies",
     "PredictionSamples": "samples",
     "RandomQuery": "strategies",
+    "SimulationResult": "simulation",
+    "compare_strategies": "simulation",
+    "simulate": "simulation",
 }
 
 __all__ = [
+    "ActiveLearner",
     "BALDQuery",
     "BaseQuery",
     "ICALQuery",
@@ -26,6 +31,9 @@ __all__ = [
     "MaxEntropyQuery",
     "PredictionSamples",
     "RandomQuery",
+    "SimulationResult",
+    "compare_strategies",
+    "simulate",
 ]
 
 

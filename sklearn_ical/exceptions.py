@@ -2,8 +2,11 @@
 
 __all__ = [
     "BatchClippedWarning",
+    "CheckpointError",
     "EqualUtilitiesWarning",
     "QueryWarning",
+    "RunFailedWarning",
+    "ScoreFailedWarning",
     "UnsupportedModelError",
 ]
 
@@ -18,6 +21,18 @@ class BatchClippedWarning(QueryWarning):
 
 class EqualUtilitiesWarning(QueryWarning):
     """All candidates are equally useful, so the picks are just the lowest positions."""
+
+
+class RunFailedWarning(QueryWarning):
+    """Some runs of a comparison failed; the others are complete."""
+
+
+class ScoreFailedWarning(QueryWarning):
+    """A metric is not defined for the model of a round; its score there is NaN."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint belongs to another simulation, is in use or is damaged."""
 
 
 class UnsupportedModelError(TypeError):

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sklearn_ical.simulation import Curves, scores
+from sklearn_ical.simulation import ComparisonResult, SimulationResult
 
 # The colors of Okabe and Ito, for color-blind readers, and markers, for print without colors.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
-TITLES = {"accuracy": "accuracy", "nll": "NLL (nats)"}
 
 
 class LearningCurvesDisplay:
@@ -21,12 +20,15 @@ class LearningCurvesDisplay:
 
     Parameters
     ----------
-    n_labeled : array of shape (n_rounds,)
-        Labels bought in total, round by round.
-    scores : dict of str to array of shape (n_seeds, n_rounds)
-        The metric of every seed and round by the strategy's name.
-    metric : {"accuracy", "nll"}
-        What `scores` hold.
+    cost : array of shape (n_points,)
+        What the labels cost in total, ascending: their number where no costs were given.
+    scores : dict of str to array of shape (n_seeds, n_points)
+        The metric of every seed by the strategy's name; NaN where a run has not begun or has
+        ended.
+    metric : str
+        Name of what `scores` hold.
+    xlabel : str, default="labels bought"
+        What `cost` is.
 
     Attributes
     ----------
@@ -37,28 +39,38 @@ class LearningCurvesDisplay:
 
     See Also
     --------
-    sklearn_ical.simulation.learning_curves : Runs strategies and returns their curves.
+    sklearn_ical.compare_strategies : Runs strategies and returns what is drawn here.
     """
 
     def __init__(
-        self, *, n_labeled: np.ndarray, scores: Mapping[str, np.ndarray], metric: str
+        self,
+        *,
+        cost: np.ndarray,
+        scores: Mapping[str, np.ndarray],
+        metric: str,
+        xlabel: str = "labels bought",
     ) -> None:
-        self.n_labeled = n_labeled
+        self.cost = cost
         self.scores = scores
         self.metric = metric
+        self.xlabel = xlabel
 
     @classmethod
     def from_results(
-        cls, curves: Curves, *, metric: str = "accuracy", ax: Any = None
+        cls,
+        results: ComparisonResult | SimulationResult,
+        *,
+        metric: str | None = None,
+        ax: Any = None,
     ) -> "LearningCurvesDisplay":
-        """Draw one metric of the curves that `learning_curves` returned.
+        """Draw one metric of what `compare_strategies` or `simulate` returned.
 
         Parameters
         ----------
-        curves : dict of str to dict of int to tuple of Round
-            ``curves[name][seed]``; all of them with the same numbers of labels.
-        metric : {"accuracy", "nll"}, default="accuracy"
-            What to draw.
+        results : ComparisonResult or SimulationResult
+            Runs of different lengths are interpolated between their rounds.
+        metric : str, default=None
+            What to draw; None for the first metric.
         ax : matplotlib Axes, default=None
             Where to draw; None for a new figure.
 
@@ -66,15 +78,31 @@ class LearningCurvesDisplay:
         -------
         display : LearningCurvesDisplay
             Already drawn.
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric, or none at all.
         """
-        if metric not in TITLES:
+        if isinstance(results, SimulationResult):
+            results = ComparisonResult({"simulate": {results.random_state: results}})
+        if metric is None and results.metrics:
+            metric = results.metrics[0]
+        if metric not in results.metrics:
             raise ValueError(
-                f"metric must be one of {tuple(TITLES)}. Got {metric!r} in "
+                f"metric must be one of {results.metrics}. Got {metric!r} in "
                 "LearningCurvesDisplay.from_results."
             )
-        n_labeled = scores(next(iter(curves.values())), "n_labeled")[0]
-        values = {name: scores(of_seed, metric) for name, of_seed in curves.items()}
-        return cls(n_labeled=n_labeled, scores=values, metric=metric).plot(ax)
+        drawn = {name: list(of.values()) for name, of in results.results.items() if of}
+        runs = [run for of_strategy in drawn.values() for run in of_strategy]
+        cost = np.unique(np.concatenate([run.cost for run in runs]))
+        scores = {
+            name: np.stack([_on_grid(cost, run, metric) for run in of_strategy])
+            for name, of_strategy in drawn.items()
+        }
+        counted = all(np.array_equal(run.cost, run.n_labeled) for run in runs)
+        xlabel = "labels bought" if counted else "cost of the labels"
+        return cls(cost=cost, scores=scores, metric=metric, xlabel=xlabel).plot(ax)
 
     def plot(self, ax: Any = None) -> "LearningCurvesDisplay":
         """Draw the curves.
@@ -94,16 +122,23 @@ class LearningCurvesDisplay:
 
             _, ax = pyplot.subplots(layout="constrained")
         for i, (name, values) in enumerate(self.scores.items()):
-            mean, n_seeds = values.mean(axis=0), len(values)
+            there = ~np.isnan(values).all(axis=0)
+            x, values = self.cost[there], values[:, there]
+            mean, n_seeds = np.nanmean(values, axis=0), np.sum(~np.isnan(values), axis=0)
             color, marker = COLORS[i % len(COLORS)], MARKERS[i % len(MARKERS)]
-            ax.plot(self.n_labeled, mean, color=color, marker=marker, markersize=5, label=name)
-            if n_seeds > 1:
-                error = values.std(axis=0, ddof=1) / np.sqrt(n_seeds)
-                ax.fill_between(
-                    self.n_labeled, mean - error, mean + error, color=color, alpha=0.15, linewidth=0
-                )
-        ax.set(xlabel="labels bought", ylabel=f"test {TITLES[self.metric]}")
+            ax.plot(x, mean, color=color, marker=marker, markersize=5, label=name)
+            if len(values) > 1:
+                squares = np.nansum((values - mean) ** 2, axis=0)
+                error = np.sqrt(squares / np.maximum(n_seeds - 1, 1) / n_seeds)
+                band = {"color": color, "alpha": 0.15, "linewidth": 0}
+                ax.fill_between(x, mean - error, mean + error, **band)
+        ax.set(xlabel=self.xlabel, ylabel=self.metric.replace("_", " "))
         ax.grid(alpha=0.3)
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _on_grid(cost: np.ndarray, run: SimulationResult, metric: str) -> np.ndarray:
+    """Return a run's metric at every cost, NaN before its first and after its last round."""
+    return np.interp(cost, run.cost, run.scores[metric], left=np.nan, right=np.nan)

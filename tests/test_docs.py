@@ -4,6 +4,7 @@ import doctest
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -33,11 +34,46 @@ def test_fenced_blocks_keeps_order_and_line_numbers() -> None:
     assert fenced_blocks(text) == "\n\nx = 1\n\n\n\n\n\n\ny = x\n"
 
 
-def test_readme_code_runs() -> None:
+@pytest.fixture
+def data_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder with the file that the README speaks of: IDs, text, gaps in the labels."""
+    rng = np.random.default_rng(0)
+    lines = ["id,size,color,label"]
+    for i, kind in enumerate(rng.integers(3, size=200)):
+        color = ("red", "green", "blue")[rng.integers(3)]
+        label = ("ant", "bee", "wasp")[kind] if i < 60 else ""
+        lines.append(f"{i:04d},{kind + rng.normal(scale=0.7):.3f},{color},{label}")
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_readme_code_runs(data_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for package in ("pandas", "skops"):
+        pytest.importorskip(package)
     path = ROOT / "README.md"
-    program = fenced_blocks(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    program = fenced_blocks(text)
     assert "ICALQuery" in program
     exec(compile(program, path, "exec"), {"__name__": "readme"})
+    assert "n_rounds: 5 rounds are done" in capsys.readouterr().out
+    # The command that follows is refused with the one to run instead, which answers.
+    (command,) = re.findall(r"^\.venv/bin/sklearn-ical (query .*)$", text, re.MULTILINE)
+
+    def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "sklearn_ical.cli", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    refused = run(shlex.split(command))
+    assert (refused.returncode, refused.stdout) == (1, "")
+    printed = shlex.split(refused.stderr.splitlines()[-1])
+    assert printed[0] == "sklearn-ical"
+    answered = run(printed[1:])
+    assert answered.returncode == 0, answered.stderr
+    rows = [line.split("\t") for line in answered.stdout.splitlines()]
+    assert len(rows) == len({position for position, _ in rows}) == 20
+    assert all(name == f"{60 + int(position):04d}" for position, name in rows)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -47,7 +47,17 @@ STRATEGY_HELPERS = {
     "_references",
     "_scorer",
 }
-OPTIONAL = {"torch", "skorch", "matplotlib", "pandas", "polars", "typer", "rich", "pyarrow"}
+OPTIONAL = {
+    "torch",
+    "skorch",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "typer",
+    "rich",
+    "pyarrow",
+    "skops",
+}
 # Other packages of that set are loaded by scikit-learn itself where it finds them.
 NEVER_LOADED = {"torch", "skorch", "matplotlib"}
 MAY_LOAD_OPTIONAL = {"cli": {"typer", "rich"}}
@@ -85,6 +95,8 @@ def own_problem(module: str, target: str) -> str | None:
     layer = layer_of(module)
     parts = target.split(".")
     if len(parts) < 2 or not is_module(parts[:2]):
+        if target == f"{PACKAGE}.__version__":
+            return None
         # The root package's own lazy names would import anything from anywhere.
         return None if layer in ("__init__", "cli", "testing") else "takes a name from the root"
     if layer == "__init__":

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import sklearn_ical
+from sklearn_ical.cli import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 INPUTS = ("pyproject.toml", "setup.cfg", "README.md", "LICENSE", "sklearn_ical", "tests")
@@ -77,6 +78,12 @@ def test_wheel_metadata_requires_optional_packages_in_extras_only(wheel: zipfile
         "scikit-learn",
         "scipy",
     }
+
+
+def test_wheel_extra_of_the_command_has_all_that_it_looks_for(wheel: zipfile.ZipFile) -> None:
+    metadata = message_from_bytes(info(wheel, "METADATA"))
+    extra = {line for line in metadata.get_all("Requires-Dist") if 'extra == "cli"' in line}
+    assert {line.split(">")[0] for line in extra} == set(PACKAGES)
 
 
 def test_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:

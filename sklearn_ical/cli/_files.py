@@ -1,0 +1,45 @@
+"""Paths: what can be read, what may be written, and writing it; no content of files."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a path that holds no file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file.")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse a path that cannot or must not be written to, before any work."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Move it away, or pass another --out.")
+    if path.exists():
+        if not path.is_file():
+            raise FileExistsError(f"{path} is no regular file. Pass another --out.")
+        if not force:
+            raise FileExistsError(f"{path} exists. Pass --force to overwrite it, or another --out.")
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file at once: a reader finds the old one or the whole new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def print_bytes(content: bytes) -> None:
+    """Write the same bytes to stdout that a file would hold, and all of them now."""
+    if sys.stdout is None:
+        raise OSError("stdout is closed, so the answer has nowhere to go.")
+    sys.stdout.flush()
+    left = memoryview(content)
+    while left:  # unbuffered (python -u), a write to a pipe may take only a part
+        left = left[sys.stdout.buffer.write(left) :]
+    sys.stdout.buffer.flush()

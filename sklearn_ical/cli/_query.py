@@ -1,0 +1,192 @@
+"""`sklearn-ical query`: from a model file and a pool file to the rows to label next."""
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn_ical.cli._csv import STDIN, place_of
+from sklearn_ical.cli._errors import CommandError, one_line, warnings_as_notes
+from sklearn_ical.cli._features import rows_for_model
+from sklearn_ical.cli._files import check_free, check_readable, print_bytes, write
+from sklearn_ical.cli._models import read_model
+from sklearn_ical.cli._progress import steps
+from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
+from sklearn_ical.cli._tables import SUFFIXES, WITH_COLUMNS, Table, read_table, suffix_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `sklearn-ical query`, checked against each other.
+
+    `arguments` are the words of the command line itself.
+    """
+
+    model: Path
+    pool: str
+    batch_size: int
+    strategy: str
+    id_column: str | None
+    cost_column: str | None
+    budget: float | None
+    seed: int
+    key: str | None
+    trusted: tuple[str, ...]
+    unsafe_pickle: bool
+    arguments: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_strategy_name(self.strategy, "--strategy")
+        suffix = suffix_of(self.pool)
+        if suffix is None:
+            raise ValueError(
+                f"POOL must end with one of {', '.join(SUFFIXES)}, or be - for csv on stdin. Got "
+                f"{self.pool!r}."
+            )
+        if self.key is not None and suffix != ".npz":
+            raise ValueError(f"--key names an array of an npz file. Got the pool {self.pool!r}.")
+        for option, column in (
+            ("--id-column", self.id_column),
+            ("--cost-column", self.cost_column),
+        ):
+            if column is not None and suffix not in WITH_COLUMNS:
+                raise ValueError(
+                    f"{option} names a column of a csv or parquet file. Got the pool {self.pool!r}."
+                )
+        if self.budget is not None and self.cost_column is None:
+            raise ValueError(f"--budget needs --cost-column. Got --budget {self.budget!r} alone.")
+        if self.budget is not None and not 0 < self.budget < math.inf:
+            raise ValueError(f"--budget must be a positive number. Got {self.budget!r}.")
+
+
+@dataclass(frozen=True)
+class Pick:
+    """A chosen row: its position in the pool, its utility and its ID where these are asked for."""
+
+    position: int
+    utility: float | None = None
+    id: str | None = None
+
+
+def answer(request: Request, answer_format: str, out: Path | None, force: bool) -> None:
+    """Choose rows and print them, or write them to a file."""
+    if out is not None:
+        _check_out(out, request, force)
+    with warnings_as_notes(), steps() as step:
+        step("Reading the model")
+        model = read_model(
+            request.model,
+            trusted=request.trusted,
+            unsafe_pickle=request.unsafe_pickle,
+            arguments=request.arguments,
+        )
+        step("Reading the pool")
+        pool = read_table(request.pool, key=request.key, id_column=request.id_column)
+        if answer_format == "text":
+            _check_one_line(pool)
+        spent = [column for column in (request.id_column, request.cost_column) if column]
+        costs = _costs(pool, request.cost_column)
+        X_pool = rows_for_model(model, request.model, pool, spent)
+        step("Choosing rows")
+        picks = _choose(request, model, X_pool, pool, costs, answer_format != "text")
+    if answer_format == "csv":
+        text = _csv(picks, with_ids=pool.ids is not None)
+    else:
+        text = _json(picks) if answer_format == "json" else _text(picks)
+    if out is None:
+        print_bytes(text.encode())
+    else:
+        write(out, text.encode())
+
+
+def _check_out(out: Path, request: Request, force: bool) -> None:
+    """Refuse to write over anything that is not an old answer, before any work."""
+    check_free(out, force)
+    if not out.parent.is_dir():
+        raise CommandError(f"--out must be in a folder that exists. Got {out}.")
+    check_readable(request.model)
+    for source in (str(request.model), request.pool):
+        if out.exists() and source != STDIN and Path(source).exists() and out.samefile(source):
+            raise CommandError(f"--out must not be the file that is read. Got {out}.")
+
+
+def _check_one_line(pool: Table) -> None:
+    """Refuse IDs that would break the lines of the text format."""
+    for position, text in enumerate(pool.ids or []):
+        if any(character in text for character in "\t\r\n"):
+            raise CommandError(
+                f"An ID with a tab or line break needs --format csv or json. Got {text!r} at "
+                f"position {position} of {pool.name}."
+            )
+
+
+def _costs(pool: Table, column: str | None) -> Any:
+    """Return the cost of each row as float64 of shape (n_rows,), None without a column."""
+    if column is None:
+        return None
+    place_of(column, list(pool.rows.columns), pool.name, "--cost-column")
+    try:
+        return pool.rows[column].to_numpy(dtype="float64", na_value=math.nan)
+    except (TypeError, ValueError) as error:
+        raise CommandError(
+            f"--cost-column must hold numbers only. Got {one_line(error)} in column {column!r} of "
+            f"{pool.name}."
+        ) from error
+
+
+def _choose(
+    request: Request, model: Any, X_pool: Any, pool: Table, costs: Any, want_utilities: bool
+) -> list[Pick]:
+    """Return what the strategy picks, in its order."""
+    strategy = make_strategy(request.strategy, request.seed)
+    try:
+        answered = strategy.query(
+            model,
+            X_pool,
+            request.batch_size,
+            costs=costs,
+            budget=request.budget,
+            return_utilities=want_utilities,
+        )
+    except Exception as error:  # the model may raise anything on rows that do not suit it
+        kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
+        raise CommandError(
+            f"{type(strategy).__name__} cannot choose from {pool.name} with {request.model}: "
+            f"{kind}{one_line(error)}"
+        ) from error
+    positions, rows = answered if want_utilities else (answered, None)
+    return [
+        Pick(
+            position=int(position),
+            utility=None if rows is None else float(rows[t, position]),
+            id=None if pool.ids is None else pool.ids[position],
+        )
+        for t, position in enumerate(positions)
+    ]
+
+
+def _text(picks: list[Pick]) -> str:
+    """Return one position a line, with a tab and the ID where there are IDs."""
+    tails = ["" if pick.id is None else f"\t{pick.id}" for pick in picks]
+    return "".join(f"{pick.position}{tail}\n" for pick, tail in zip(picks, tails, strict=True))
+
+
+def _csv(picks: list[Pick], with_ids: bool) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("position", "utility", *["id"] * with_ids))
+    writer.writerows((pick.position, pick.utility, *[pick.id] * with_ids) for pick in picks)
+    return text.getvalue()
+
+
+def _json(picks: list[Pick]) -> str:
+    """Return strict JSON: a utility that is no finite number is null."""
+    records = []
+    for pick in picks:
+        finite = pick.utility is not None and math.isfinite(pick.utility)
+        record = {"position": pick.position, "utility": pick.utility if finite else None}
+        records.append(record if pick.id is None else {**record, "id": pick.id})
+    return json.dumps(records, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

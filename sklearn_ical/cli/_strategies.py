@@ -1,0 +1,82 @@
+"""The names of the strategies on the command line, and `sklearn-ical strategies`."""
+
+import csv
+import inspect
+import io
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import sklearn_ical
+from sklearn_ical.cli._files import print_bytes
+
+# Names of classes, not classes: a command's help must not wait for numpy and scikit-learn.
+STRATEGIES = {
+    "random": "RandomQuery",
+    "entropy": "MaxEntropyQuery",
+    "margin": "MarginQuery",
+    "least-confident": "LeastConfidentQuery",
+    "bald": "BALDQuery",
+    "ical": "ICALQuery",
+}
+COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")
+
+
+def make_strategy(name: str, seed: int | None = None) -> Any:
+    """Return the strategy of a name in `STRATEGIES`, with its default parameters."""
+    return getattr(sklearn_ical, STRATEGIES[name])(random_state=seed)
+
+
+def check_strategy_name(name: str, option: str) -> None:
+    """Refuse a name that is not in `STRATEGIES`."""
+    if name not in STRATEGIES:
+        raise ValueError(f"{option} must be one of {', '.join(STRATEGIES)}. Got {name!r}.")
+
+
+def listing(list_format: str) -> None:
+    """Print every strategy with its tags as a table, csv or json."""
+    records = [_record(name) for name in STRATEGIES]
+    if list_format == "json":
+        print_bytes(f"{json.dumps(records, indent=2)}\n".encode())
+    elif list_format == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(_cells(record) for record in records)
+        print_bytes(text.getvalue().encode())
+    else:
+        _print_table(records)
+
+
+def _record(name: str) -> dict[str, Any]:
+    """Return what a default instance says of itself."""
+    strategy = make_strategy(name)
+    known = {
+        "name": name,
+        **asdict(strategy.query_tags()),
+        "summary": (inspect.getdoc(type(strategy)) or "").partition("\n")[0],
+    }
+    return {column: known[column] for column in COLUMNS}
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    """Return a record's values as text, several ones separated by blanks."""
+    return [
+        " ".join(value) if isinstance(value, tuple) else str(value) for value in record.values()
+    ]
+
+
+def _print_table(records: list[dict[str, Any]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in COLUMNS:
+        table.add_column(column.replace("_", " "), overflow="fold")
+    for record in records:
+        table.add_row(*_cells(record))
+    # A pipe has no width that the table must fit into.
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    console.print(table)

@@ -1,0 +1,390 @@
+"""ActiveLearner, the scikit-learn meta-estimator; rows and labels are kept by _labeled."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_ical._validation import n_rows
+from sklearn_ical.learner._labeled import Labeled, check_no_new_class
+from sklearn_ical.learner._rows import OWNER
+from sklearn_ical.samplers import get_sampler
+from sklearn_ical.strategies import BaseQuery
+
+_DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
+
+
+def _inner_has(method: str) -> Callable[[Any], bool]:
+    """Return a check whether the inner estimator, the fitted one if there is one, has a method."""
+
+    def check(learner: Any) -> bool:
+        getattr(getattr(learner, "estimator_", learner.estimator), method)
+        return True
+
+    return check
+
+
+class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
+    """A model, the labels that it was fitted on, and the strategy that asks for more of them.
+
+    It is a classifier if `estimator` is one, a regressor if `estimator` is one, and goes wherever
+    scikit-learn takes these.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The model, a Pipeline or a search for example. It is cloned for each fit and never changed.
+    strategy : BaseQuery
+        Chooses the rows to label next; any object with ``query(model, X_pool, batch_size)``.
+        Never changed.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted on the labels so far.
+    X_labeled_ : object
+        The rows labeled so far, in the type that was given to `fit`. A copy: no later change of
+        what was given reaches it. Fits get a copy of it in turn.
+    y_labeled_ : object
+        Their labels, in the type that was given to `fit`.
+    fit_params_ : dict
+        What else was given to `fit` and `teach`, by name; sample weights and other metadata of
+        rows have one entry for each row of `X_labeled_`.
+    classes_ : ndarray or list of ndarray
+        Those of `estimator_`, if it has them.
+    n_features_in_ : int
+        That of `estimator_`, if it has it.
+    feature_names_in_ : ndarray
+        Those of `estimator_`, if it has them.
+
+    Notes
+    -----
+    Without metadata routing, keyword arguments of `fit`, `teach`, `predict`, `score` and the like
+    go to the method of the inner estimator as they are, as those of
+    :class:`~sklearn.model_selection.GridSearchCV` do. With
+    ``sklearn.set_config(enable_metadata_routing=True)`` they go where they are requested. What
+    has one entry for each row is taken for metadata of rows: `teach` joins it with that of the
+    rows before.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_ical import ActiveLearner, ICALQuery
+    >>> X, y = load_digits(return_X_y=True)
+    >>> X_pool, y_pool = X[50:1000], y[50:1000]
+    >>> learner = ActiveLearner(RandomForestClassifier(random_state=0), ICALQuery(random_state=0))
+    >>> learner.fit(X[:50], y[:50]).score(X[1000:], y[1000:])
+    0.71...
+    >>> indices = learner.query(X_pool, batch_size=50)
+    >>> learner.teach(X_pool[indices], y_pool[indices]).score(X[1000:], y[1000:])
+    0.7...
+    >>> learner.X_labeled_.shape
+    (100, 64)
+    """
+
+    def __init__(self, estimator: Any, strategy: Any) -> None:
+        self.estimator = estimator
+        self.strategy = strategy
+
+    def fit(self, X: Any, y: Any, **params: Any) -> "ActiveLearner":
+        """Fit a clone of the estimator, and start anew with these labels.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts: array, sparse matrix, pandas or polars frame, list.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Their labels, without refusals: all go to the estimator.
+        **params : dict
+            Sample weights and other arguments of the estimator's `fit`; see Notes of the class.
+
+        Returns
+        -------
+        self : ActiveLearner
+
+        Raises
+        ------
+        TypeError
+            If `estimator` or `strategy` cannot be used as one.
+        """
+        self._check_parameters("fit")
+        return self._refit(Labeled.of(X, y, params).copied())
+
+    def query(self, X_pool: Any, batch_size: int = 1, **options: Any) -> Any:
+        """Choose the rows of a pool that should be labeled next.
+
+        Parameters
+        ----------
+        X_pool : object
+            Rows that the estimator accepts, n_pool of them.
+        batch_size : int, default=1
+            How many rows to choose.
+        **options : dict
+            Keyword arguments of the strategy's own `query`: for each
+            :class:`~sklearn_ical.BaseQuery` `candidates`, `X_reference`, `costs`, `budget` and
+            `return_utilities`. The labels so far are passed as `X_labeled` and `y_labeled`.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            Distinct positions in `X_pool`, in pick order.
+        utilities : float64 array of shape (n_picks, n_pool)
+            Only with ``return_utilities=True``. Row t is what pick t was chosen from, NaN where
+            not allowed; higher is better.
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called before.
+        TypeError
+            If `strategy` has no `query`.
+        """
+        check_is_fitted(self, "estimator_")
+        self._check_parameters("query")
+        strategy, labeled = self.strategy, {}
+        if isinstance(strategy, BaseQuery) or "labeled" in _needs(strategy):
+            labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
+        return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
+
+    def teach(
+        self, X_new: Any, y_new: Any, *, partial_fit: bool = False, **params: Any
+    ) -> "ActiveLearner":
+        """Add labels, and fit a fresh clone of the estimator on all labels so far.
+
+        If anything fails, the learner stays as it was, with all labels before.
+
+        Parameters
+        ----------
+        X_new : object
+            Rows of the type that was given to `fit`. Columns of a frame are matched by name; the
+            index of a pandas frame is kept.
+        y_new : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Their labels, in the type that was given to `fit` or in a list. Rows whose label is
+            None, NaN or NA are left out, because nobody could tell; if all are, nothing changes.
+        partial_fit : bool, default=False
+            Whether to call the fitted estimator's `partial_fit` on the new rows alone instead.
+            The labels are kept all the same, so that a later `teach` can fit on all of them.
+        **params : dict
+            Sample weights and other arguments of the estimator's `fit`, or of its `partial_fit`.
+            Of metadata of rows, all rows must have it or none; only sample weights may be given
+            for some of the calls, and are 1 for the rows of the others. What does not belong to
+            rows is kept from call to call.
+
+        Returns
+        -------
+        self : ActiveLearner
+
+        Raises
+        ------
+        NotFittedError
+            If `fit` was not called before.
+        TypeError
+            If rows, labels or metadata are of another type than before, or if the estimator has
+            no `partial_fit` and is to use it.
+        ValueError
+            If there is no row, columns or lengths differ, metadata lacks for some rows, or
+            `partial_fit` would have to add a class.
+        """
+        check_is_fitted(self, "estimator_")
+        self._check_parameters("teach")
+        if partial_fit and not hasattr(self.estimator_, "partial_fit"):
+            raise TypeError(
+                "partial_fit=True needs an estimator with partial_fit. Got "
+                f"{type(self.estimator_).__name__} in {OWNER}; leave partial_fit out to fit on all "
+                "labels."
+            )
+        before = Labeled.of(self.X_labeled_, self.y_labeled_, self.fit_params_)
+        new = before.new_rows(X_new, y_new, params)
+        if not n_rows(new.y):
+            return self
+        whole = before.joined(new)
+        if not partial_fit:
+            return self._refit(whole)
+        # Rows that were joined have the columns and the dtype that the model knows.
+        fresh = whole.take(slice(n_rows(before.y), None)).copied()
+        check_no_new_class(fresh.y, getattr(self, "classes_", None))
+        routed = self._routed("partial_fit", new.params)
+        model = copy.deepcopy(self.estimator_)
+        return self._assign(model.partial_fit(fresh.X, fresh.y, **routed), whole)
+
+    @available_if(_inner_has("predict"))
+    def predict(self, X: Any, **params: Any) -> Any:
+        """Return what the fitted estimator predicts.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts.
+        **params : dict
+            Arguments of its method; see Notes of the class.
+
+        Returns
+        -------
+        y : array of shape (n_rows,) or (n_rows, n_outputs)
+        """
+        return self._call("predict", X, **params)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """Return the probabilities that the fitted estimator gives to the classes.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts.
+        **params : dict
+            Arguments of its method; see Notes of the class.
+
+        Returns
+        -------
+        proba : array of shape (n_rows, n_classes), or a list of these for several outputs
+        """
+        return self._call("predict_proba", X, **params)
+
+    @available_if(_inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any, **params: Any) -> Any:
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts.
+        **params : dict
+            Arguments of its method; see Notes of the class.
+
+        Returns
+        -------
+        log_proba : array of shape (n_rows, n_classes), or a list of these for several outputs
+        """
+        return self._call("predict_log_proba", X, **params)
+
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any, **params: Any) -> Any:
+        """Return the decision values of the fitted estimator.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts.
+        **params : dict
+            Arguments of its method; see Notes of the class.
+
+        Returns
+        -------
+        decisions : array of shape (n_rows,) or (n_rows, n_classes)
+        """
+        return self._call("decision_function", X, **params)
+
+    @available_if(_inner_has("score"))
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """Return the fitted estimator's own score.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the estimator accepts.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Their labels.
+        **params : dict
+            Sample weights and other arguments of its method; see Notes of the class.
+
+        Returns
+        -------
+        score : float
+        """
+        return self._call("score", X, y, **params)
+
+    @property
+    def classes_(self) -> Any:
+        """Classes of the fitted estimator."""
+        return self.estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features that the fitted estimator saw."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features that the fitted estimator saw."""
+        return self.estimator_.feature_names_in_
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata goes: to the method of the estimator that is called.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        mapping = MethodMapping()
+        for method in ("fit", "partial_fit", *_DELEGATED):
+            mapping.add(caller=method, callee=method)
+        return MetadataRouter(owner=type(self).__name__).add(
+            estimator=self.estimator, method_mapping=mapping
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = copy.deepcopy(get_tags(self.estimator))
+        tags.transformer_tags = None
+        tags.array_api_support = False  # rows and labels keep the namespaces that they came in
+        tags.requires_fit = True
+        return tags
+
+    def _check_parameters(self, method: str) -> None:
+        """Refuse objects that are no estimator or no strategy."""
+        for name, needed, advice in (
+            ("estimator", "fit", "a scikit-learn estimator such as RandomForestClassifier()"),
+            ("strategy", "query", "a query strategy such as RandomQuery()"),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, type) or not callable(getattr(value, needed, None)):
+                raise TypeError(
+                    f"{name} must be an object with a method {needed}. Got {value!r} in "
+                    f"ActiveLearner.{method}; pass {advice}."
+                )
+
+    def _refit(self, labeled: Labeled) -> "ActiveLearner":
+        """Fit a fresh clone on copies, since some estimators work in place; then take the state."""
+        given = labeled.copied()
+        routed = self._routed("fit", given.params)
+        return self._assign(clone(self.estimator).fit(given.X, given.y, **routed), labeled)
+
+    def _assign(self, model: Any, labeled: Labeled) -> "ActiveLearner":
+        self.estimator_ = model
+        self.X_labeled_ = labeled.X
+        self.y_labeled_ = labeled.y
+        self.fit_params_ = labeled.params
+        return self
+
+    def _call(self, method: str, *args: Any, **params: Any) -> Any:
+        """Call a method of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        return getattr(self.estimator_, method)(*args, **self._routed(method, params))
+
+    def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return what of the metadata goes to a method of the estimator."""
+        if params and sklearn.get_config()["enable_metadata_routing"]:
+            return process_routing(self, method, **params)["estimator"][method]
+        return params
+
+
+def _needs(strategy: Any) -> tuple[str, ...]:
+    """Return what a strategy's tags ask for; nothing where it has none."""
+    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
+
+
+def _draw_from(learner: ActiveLearner) -> Any:
+    """Return the sampler of the fitted estimator."""
+    check_is_fitted(learner, "estimator_")
+    return get_sampler(learner.estimator_)
+
+
+get_sampler.register(ActiveLearner, _draw_from)

@@ -1,0 +1,36 @@
+"""The active-learning loop as plain data: simulate, compare, stop in time, resume."""
+
+from sklearn_ical.simulation._compare import compare_strategies
+from sklearn_ical.simulation._comparison import ComparisonResult, Estimate, Failure, Summary
+from sklearn_ical.simulation._result import Round, SimulationResult
+from sklearn_ical.simulation._simulate import read_checkpoint, simulate
+from sklearn_ical.simulation._start import balanced_rows
+from sklearn_ical.simulation._stopping import (
+    Budget,
+    OverallUncertainty,
+    Patience,
+    RoundState,
+    StablePredictions,
+    StoppingRule,
+    TargetScore,
+)
+
+__all__ = [
+    "Budget",
+    "ComparisonResult",
+    "Estimate",
+    "Failure",
+    "OverallUncertainty",
+    "Patience",
+    "Round",
+    "RoundState",
+    "SimulationResult",
+    "StablePredictions",
+    "StoppingRule",
+    "Summary",
+    "TargetScore",
+    "balanced_rows",
+    "compare_strategies",
+    "read_checkpoint",
+    "simulate",
+]

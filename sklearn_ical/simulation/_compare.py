@@ -1,0 +1,244 @@
+"""compare_strategies: many strategies and seeds, paired and in parallel."""
+
+import os
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from sklearn_ical._validation import check_integer, warn
+from sklearn_ical.exceptions import CheckpointError, RunFailedWarning
+from sklearn_ical.simulation._comparison import ComparisonResult, Failure
+from sklearn_ical.simulation._plan import Plan
+from sklearn_ical.simulation._progress import bars
+from sklearn_ical.simulation._result import SimulationResult
+from sklearn_ical.simulation._simulate import run
+
+
+def compare_strategies(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    strategies: Mapping[str, Any] | Iterable[Any],
+    *,
+    seeds: int | Iterable[int] = 10,
+    n_initial: int = 10,
+    batch_size: int = 1,
+    n_rounds: int | None = None,
+    budget: float | None = None,
+    scoring: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+    cv: Any = None,
+    initial: Any = None,
+    cost: Any = None,
+    stopping: Any = None,
+    checkpoint: Any = None,
+    n_jobs: int | None = None,
+    callback: Callable[[str, int], None] | None = None,
+    verbose: int = 0,
+) -> ComparisonResult:
+    """Simulate active learning with every strategy and every seed.
+
+    The runs of one seed are paired: they start from the same initial rows, and their models get
+    the same random state in each round, so differences between strategies are not differences of
+    luck. A run that fails is reported and costs none of the others.
+
+    Parameters
+    ----------
+    estimator, X, y, n_initial, batch_size, n_rounds, budget, scoring
+        As in :func:`simulate`; `y` holds all labels.
+    X_test, y_test, cv, initial, cost, stopping
+        As in :func:`simulate`; one of `X_test` with `y_test` and `cv` must be given.
+    strategies : dict of str to BaseQuery, or list of BaseQuery
+        The strategies by the names that they go by in the result: the class names for a list.
+    seeds : int or iterable of int, default=10
+        The runs of each strategy: a number of seeds from 0 on, or the seeds themselves.
+    checkpoint : path, default=None
+        A folder that gets one checkpoint for each run. What they hold already is not done again.
+    n_jobs : int, default=None
+        Workers of joblib, as everywhere in scikit-learn. The numbers are the same for any number
+        of them, wall times apart.
+    callback : callable, default=None
+        Called in this process as ``callback(name, seed)`` when a run has ended, in any order.
+    verbose : int, default=0
+        1 shows a progress bar for each strategy on stderr (requires rich).
+
+    Returns
+    -------
+    comparison : ComparisonResult
+        All results, what failed, and their summary.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, before any work; also if every single run failed.
+    CheckpointError
+        If a checkpoint belongs to another simulation, is damaged or in use.
+
+    See Also
+    --------
+    simulate : One run.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_ical import MarginQuery, RandomQuery, compare_strategies
+    >>> X, y = load_iris(return_X_y=True)
+    >>> comparison = compare_strategies(
+    ...     RandomForestClassifier(5), X[::2], y[::2], [RandomQuery(), MarginQuery()], seeds=2,
+    ...     n_initial=6, batch_size=4, n_rounds=2, X_test=X[1::2], y_test=y[1::2],
+    ... )
+    >>> comparison.results["MarginQuery"][0].n_labeled
+    array([ 6, 10, 14])
+    """
+    if X_test is None and cv is None:
+        raise ValueError(
+            "compare_strategies needs rows to score on. Got neither X_test and y_test nor cv."
+        )
+    named = _check_strategies(strategies)
+    wanted = _check_seeds(seeds)
+    plans = {
+        name: Plan.of(
+            "compare_strategies", estimator, X, y, strategy, n_initial=n_initial,
+            batch_size=batch_size, n_rounds=n_rounds, budget=budget, scoring=scoring,
+            X_test=X_test, y_test=y_test, cv=cv, initial=initial, oracle=None, cost=cost,
+            stopping=stopping, callbacks=None,
+        )
+        for name, strategy in named.items()
+    }  # fmt: skip
+    paths = _checkpoints(checkpoint, named, wanted)
+    jobs = (
+        joblib.delayed(_one_run)(name, seed, plan, paths.get((name, seed)), os.getpid())
+        for seed in wanted
+        for name, plan in plans.items()
+    )
+    ended: dict[tuple[str, int], SimulationResult | Failure] = {}
+    told: set[tuple[str, type[Warning]]] = set()
+    with bars(verbose, dict.fromkeys(named, len(wanted))) as advance:
+        parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
+        for name, seed, result, warned in parallel(jobs):
+            ended[name, seed] = result
+            for text, category in sorted(warned - told, key=str):
+                warn(text, category)
+            told |= warned
+            advance(name)
+            if callback is not None:
+                callback(name, seed)
+    return _collect(ended, list(named), wanted)
+
+
+def _one_run(
+    name: str, seed: int, plan: Plan, checkpoint: Path | None, caller: int
+) -> tuple[str, int, SimulationResult | Failure, set[tuple[str, type[Warning]]]]:
+    """Run one simulation; an error is returned, so that the others go on.
+
+    Warnings in another process than the caller's are returned, too, for the caller to hear them.
+    """
+    if os.getpid() == caller:
+        return name, seed, _result_or_failure(name, seed, plan, checkpoint), set()
+    with warnings.catch_warnings(record=True) as caught:
+        result = _result_or_failure(name, seed, plan, checkpoint)
+    return name, seed, result, {(str(w.message), w.category) for w in caught}
+
+
+def _result_or_failure(
+    name: str, seed: int, plan: Plan, checkpoint: Path | None
+) -> SimulationResult | Failure:
+    try:
+        return run(plan, seed, checkpoint)
+    except CheckpointError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        partial: SimulationResult = error.result  # type: ignore[attr-defined]
+        return Failure(name, seed, text, traceback.format_exc(), partial)
+
+
+def _collect(
+    ended: Mapping[tuple[str, int], SimulationResult | Failure], names: list[str], seeds: list[int]
+) -> ComparisonResult:
+    """Return results and failures in the order of strategies and seeds."""
+    runs = [(name, seed, ended[name, seed]) for name in names for seed in seeds]
+    failures = tuple(result for *_, result in runs if isinstance(result, Failure))
+    if len(failures) == len(runs):
+        raise ValueError(
+            f"All {len(runs)} runs failed. The first, {failures[0].strategy} with seed "
+            f"{failures[0].seed}:\n{failures[0].traceback}"
+        )
+    if failures:
+        warn(
+            f"{len(failures)} of {len(runs)} runs failed and are left out; `failures` of the "
+            f"result says how. The first, {failures[0].strategy} with seed {failures[0].seed}: "
+            f"{failures[0].error}",
+            RunFailedWarning,
+        )
+    results: dict[str, dict[int, SimulationResult]] = {name: {} for name in names}
+    for name, seed, result in runs:
+        if not isinstance(result, Failure):
+            results[name][seed] = result
+    return ComparisonResult(results, failures)
+
+
+def _check_strategies(strategies: Any) -> dict[str, Any]:
+    """Return the strategies by name."""
+    if isinstance(strategies, Mapping):
+        named = {str(name): strategy for name, strategy in strategies.items()}
+    elif isinstance(strategies, Iterable):
+        listed = list(strategies)
+        named = {type(strategy).__name__: strategy for strategy in listed}
+        if len(named) < len(listed):
+            raise ValueError(
+                "strategies must be a dict of names where a class is there twice. Got "
+                f"{[type(strategy).__name__ for strategy in listed]} in compare_strategies."
+            )
+    else:
+        raise TypeError(
+            "strategies must be a dict or a list of strategies. Got "
+            f"{strategies!r} in compare_strategies."
+        )
+    if not named:
+        raise ValueError("strategies must hold at least one. Got none in compare_strategies.")
+    return named
+
+
+def _check_seeds(seeds: Any) -> list[int]:
+    """Return distinct seeds."""
+    if not isinstance(seeds, Iterable):
+        return list(range(check_integer(seeds, "seeds", "compare_strategies")))
+    owner = "compare_strategies"
+    checked = [check_integer(seed, "Each of seeds", owner, minimum=0) for seed in seeds]
+    if not checked or len(set(checked)) < len(checked):
+        raise ValueError(f"seeds must be distinct integers >= 0. Got {checked} in {owner}.")
+    return checked
+
+
+def _checkpoints(
+    folder: Any, names: Iterable[str], seeds: list[int]
+) -> dict[tuple[str, int], Path]:
+    """Return the checkpoint of each run, in a folder that exists."""
+    if folder is None:
+        return {}
+    files = {name: re.sub(r"[^\w.-]+", "_", name) for name in names}
+    if len(set(files.values())) < len(files):
+        raise ValueError(
+            f"strategies must have names that differ in letters or digits. Got {list(files)} in "
+            "compare_strategies, whose checkpoints would be the same files."
+        )
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint must be a folder of its own. Got {path}: {error.strerror}."
+        ) from error
+    return {
+        (name, seed): path / f"{file}-seed{seed}.jsonl"
+        for name, file in files.items()
+        for seed in seeds
+    }

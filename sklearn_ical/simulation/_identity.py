@@ -1,0 +1,92 @@
+"""What makes two simulations the same: plain descriptions of their inputs, and how they differ."""
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import joblib
+import numpy as np
+import sklearn
+from scipy import sparse
+
+from sklearn_ical import __version__
+from sklearn_ical._validation import n_rows
+
+# Parameters that change nothing about the result, or that the simulation sets itself.
+WITHOUT_EFFECT = {"n_jobs", "random_state", "verbose"}
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers of a simulation depend on most."""
+    return {"sklearn_ical": __version__, "scikit-learn": sklearn.__version__}
+
+
+def describe(value: Any) -> Any:
+    """Return a JSON value that is equal for equal settings, in this process and in any other."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        params = value.get_params(deep=False)
+        kept = {k: describe(v) for k, v in params.items() if k not in WITHOUT_EFFECT}
+        return {"class": _name(type(value)), **kept}
+    if isinstance(value, list | tuple) and len(value) < 100:
+        return [describe(item) for item in value]
+    if isinstance(value, Mapping) and len(value) < 100:
+        return {str(k): describe(v) for k, v in value.items()}
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return _name(value)
+    return f"{_name(type(value))} {joblib.hash(value)}"
+
+
+def describe_data(X: Any) -> Any:
+    """Return the type, the shape and hashes of the values of an array, a frame or a list."""
+    if X is None:
+        return None
+    kind = {"type": _name(type(X)), "rows": n_rows(X, "X")}
+    if hasattr(X, "columns") and not sparse.issparse(X):
+        columns = [str(name) for name in X.columns]
+        values = {c: _hash(X[name]) for c, name in zip(columns, X.columns, strict=True)}
+        return {**kind, "columns": columns, "values": values}
+    if sparse.issparse(X):
+        return {**kind, "shape": list(X.shape), "values": _hash(X.tocsr())}
+    array = np.asarray(X) if hasattr(X, "dtype") else X
+    shape = list(array.shape) if hasattr(array, "shape") else [len(array)]
+    dtype = str(array.dtype) if hasattr(array, "dtype") else None
+    return {**kind, "shape": shape, "dtype": dtype, "values": _hash(array)}
+
+
+def differences(theirs: Any, ours: Any) -> list[str]:
+    """Say where two descriptions differ, as "strategy.n_reference is 200 there and 100 here"."""
+    there, here = dict(_flat(theirs, "")), dict(_flat(ours, ""))
+    found = []
+    for key in dict.fromkeys([*there, *here]):
+        if key not in there or key not in here or there[key] != here[key]:
+            old, new = (repr(d[key]) if key in d else "absent" for d in (there, here))
+            found.append(f"{key} is {old} there and {new} here")
+    return found
+
+
+def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """Yield the leaves of nested dicts and lists with their dotted names."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from _flat(item, f"{key}.{name}" if key else name)
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+        for i, item in enumerate(value):
+            yield from _flat(item, f"{key}[{i}]")
+    else:
+        yield key, value
+
+
+def _hash(values: Any) -> str:
+    """Return a hash of values that does not depend on how they lie in memory."""
+    if sparse.issparse(values):
+        return str(joblib.hash([values.data, values.indices, values.indptr]))
+    array = np.ascontiguousarray(values) if hasattr(values, "dtype") else values
+    return str(joblib.hash(array))
+
+
+def _name(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"

@@ -1,0 +1,168 @@
+"""The checkpoint of a simulation: an append-only file of JSON lines, each on disk before the next.
+
+What the lines mean is the simulation's business; here they are kept, read and healed.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from sklearn_ical.exceptions import CheckpointError
+from sklearn_ical.simulation._identity import differences
+
+FORMAT = 1
+_START = b'{"checkpoint": '  # how the first line of every checkpoint begins
+
+
+class Journal:
+    """A run's events: those that were recorded are read first, new ones are appended.
+
+    Without a path nothing is kept. `header` is what the run is about, in JSON values; where
+    `seed_is_free` its `random_state` is that of the checkpoint, if there is one.
+    """
+
+    def __init__(self, path: Any, header: dict[str, Any], *, seed_is_free: bool) -> None:
+        self.path = None if path is None else Path(path)
+        self.header = {"checkpoint": FORMAT, **json.loads(json.dumps(header))}
+        self._seed_is_free = seed_is_free
+        self._recorded: list[dict[str, Any]] = []
+        self._next = 0
+        self._file = -1
+        if self.path is not None:
+            self._open(self.path)
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def recorded(self, kind: str) -> Any:
+        """Return the content of the next recorded event, None when all of them were read."""
+        if self._next == len(self._recorded):
+            return None
+        event = self._recorded[self._next]
+        if kind not in event:
+            raise CheckpointError(
+                f"{self.path} is no checkpoint of one simulation: line {self._next + 2} should "
+                f"hold {kind!r} and holds {', '.join(map(repr, event))}. Move it away to start "
+                "anew."
+            )
+        self._next += 1
+        return event[kind]
+
+    def append(self, kind: str, content: Any) -> None:
+        """Write an event and wait until it is on disk."""
+        if self._file >= 0:
+            write_line(self._file, {kind: content})
+
+    def _open(self, path: Path) -> None:
+        try:
+            new = not path.exists()
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint must be a path of a file in a folder that exists. Got {path}: "
+                f"{error.strerror}."
+            ) from error
+        try:
+            _lock(self._file, path)
+            data = path.read_bytes()
+            header, self._recorded, whole = parse(data, path)
+            if whole < len(data):  # a torn last line
+                os.ftruncate(self._file, whole)
+            if header is None:
+                write_line(self._file, self.header)
+                if new:
+                    _sync_folder(path.parent)
+            else:
+                self._compare(header)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _compare(self, theirs: dict[str, Any]) -> None:
+        """Refuse to go on with what another simulation wrote."""
+        if self._seed_is_free:
+            self.header["random_state"] = theirs.get("random_state")
+        found = differences(theirs, self.header)
+        if found:
+            more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+            raise CheckpointError(
+                f"checkpoint {self.path} belongs to another simulation: {'; '.join(found[:3])}"
+                f"{more}. Pass what it was made with, or another path. "
+                "sklearn_ical.simulation.read_checkpoint returns what it holds."
+            )
+
+
+def read_file(path: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the header and the events of a checkpoint that somebody may be writing."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"No checkpoint at {path}: {error.strerror}.") from error
+    header, events, _ = parse(data, path)
+    if header is None:
+        raise CheckpointError(f"{path} is an empty checkpoint.")
+    return header, events
+
+
+def write_line(file: int, content: dict[str, Any]) -> None:
+    """Append one line in one system call, so that a killed process leaves all of it or nothing."""
+    data = (json.dumps(content) + "\n").encode()
+    while data:  # a full disk or a signal may cut a write short
+        data = data[os.write(file, data) :]
+    os.fsync(file)
+
+
+def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]], int]:
+    """Return the header (None if there is none), the events, and the bytes that they take.
+
+    A torn last line is left out.
+    """
+    if not (data.startswith(_START) or _START.startswith(data)):
+        raise CheckpointError(
+            f"checkpoint must be a path of a new file or of a checkpoint. Got {path}, which is a "
+            "file of another kind; it is left as it is."
+        )
+    *lines, torn = data.split(b"\n")
+    events, whole = [], 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            events.append(json.loads(line))
+        except ValueError as error:
+            if number < len(lines) or torn:
+                raise CheckpointError(
+                    f"{path} is damaged: line {number} is no JSON. Cut it off there, or move it "
+                    "away to start anew."
+                ) from error
+            break
+        whole += len(line) + 1
+    return (events[0], events[1:], whole) if events else (None, [], 0)
+
+
+def _lock(file: int, path: Path) -> None:
+    """Refuse a file that another process is writing; the lock ends with this process."""
+    try:
+        import fcntl
+    except ImportError:  # no POSIX system
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {path} is in use by another simulation that is still running. Wait for "
+            "it to end, or pass another path."
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the name of a new file durable, where folders can be synced."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,443 @@
+"""simulate: rounds of active learning on rows whose labels are known or asked for one by one."""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier
+
+from sklearn_ical._random import root_seed, stream_seed
+from sklearn_ical._validation import check_positions, take_rows
+from sklearn_ical.exceptions import CheckpointError
+from sklearn_ical.simulation._journal import Journal, read_file
+from sklearn_ical.simulation._plan import Plan, seeded
+from sklearn_ical.simulation._progress import rounds_bar
+from sklearn_ical.simulation._result import Round, SimulationResult
+from sklearn_ical.simulation._stopping import RoundState
+from sklearn_ical.strategies import RandomQuery
+
+_LOG = logging.getLogger(__name__)
+_SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
+
+
+def simulate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    strategy: Any,
+    *,
+    n_initial: int = 10,
+    batch_size: int = 1,
+    n_rounds: int | None = None,
+    budget: float | None = None,
+    scoring: Any = None,
+    X_test: Any = None,
+    y_test: Any = None,
+    cv: Any = None,
+    initial: Any = None,
+    random_state: Any = None,
+    oracle: Callable[[int], Any] | None = None,
+    cost: Any = None,
+    stopping: Any = None,
+    callbacks: Any = None,
+    checkpoint: Any = None,
+    verbose: int = 0,
+) -> SimulationResult:
+    """Run active learning: buy labels round by round, and fit and score a model after each.
+
+    Each round lets the strategy choose among the rows without a label, asks for their labels and
+    fits a new clone of the estimator from scratch on all labels so far. Nothing that is passed
+    is changed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Cloned for each round; every `random_state` in it is set by the run.
+    X : array-like, sparse matrix, frame or list of n_points rows
+        Rows whose labels may be bought.
+    y : array-like of shape (n_points,) or (n_points, n_outputs), or None
+        Their labels, each looked at only once bought; NaN or None where there is none to buy.
+        With an `oracle`, the labels that are known already: only those of the initial rows are
+        taken from it, and None means that the oracle gives all of them.
+    strategy : BaseQuery
+        Chooses the rows; every `random_state` in it is set by the run.
+    n_initial : int, default=10
+        Rows that are labeled from the start, before the first query.
+    batch_size : int, default=1
+        Labels to buy in each later round; fewer where the budget or the rows end.
+    n_rounds : int, default=None
+        Rounds after the first, which fits on the initial rows alone; None for no limit. One of
+        `n_rounds`, `budget` and `stopping` must be given.
+    budget : float, default=None
+        What all labels together may cost, initial ones included; their number without `cost`.
+    scoring : str, callable, list, dict or None, default=None
+        As in :func:`sklearn.model_selection.cross_validate`; None for the estimator's `score`. A
+        classifier gives probability 0 to classes that it has not seen yet. A metric that is not
+        defined in a round is NaN there, with a warning.
+    X_test, y_test : array-like of n_test rows, default=None
+        Rows that the models are scored on. Without them and `cv` there are no scores.
+    cv : int or splitter, default=None
+        Score by cross-validation on the rows labeled so far instead: their mean over the folds.
+    initial : {"balanced", "random"} or array of int, default=None
+        How the initial rows are drawn: as equally from every class as possible (a class with
+        fewer rows than its share gives all it has), or uniformly. Positions in `X` are taken as
+        they are, whatever `n_initial`. None: balanced where labels of a classifier are known.
+    random_state : int, RandomState, Generator or None, default=None
+        See :term:`random_state`. The initial rows follow from the root seed, and round r gives
+        one seed derived from it to the estimator and to the strategy, whatever these are: runs
+        with the same int are paired.
+    oracle : callable, default=None
+        ``oracle(position)`` returns the label of one row of `X`: text, a number, or a list of
+        these; None or NaN refuses it, and the row is not asked for again. A refused label costs
+        nothing. Each answer is kept before the next one is asked for.
+    cost : array-like of shape (n_points,), default=None
+        What the label of each row costs, > 0; the strategy then chooses by utility per cost.
+        See :term:`costs`.
+    stopping : StoppingRule or list of them, default=None
+        When to stop, see :mod:`sklearn_ical.simulation`; any of them is enough.
+    callbacks : callable or list of callables, default=None
+        Called with a `RoundState` after each round that was not in the checkpoint already.
+    checkpoint : path, default=None
+        A file that gets each label and each round, on disk before the next step. If it is there
+        already, what it holds is not bought, chosen, fitted or scored again, and the run goes on
+        where it was killed. Only `n_rounds`, `budget` and `callbacks` may differ then.
+    verbose : int, default=0
+        1 shows a progress bar on stderr (requires rich).
+
+    Returns
+    -------
+    result : SimulationResult
+        One record for each round.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument does not fit, before any work.
+    CheckpointError
+        If the checkpoint belongs to another simulation (the difference is named), is damaged or
+        in use.
+    BaseException
+        Whatever the estimator, the strategy or the oracle raises, Ctrl-C included, passes
+        through with the result so far, and all labels bought, as its attribute ``result``.
+
+    See Also
+    --------
+    compare_strategies : Many strategies and seeds, paired and in parallel.
+
+    Notes
+    -----
+    As long as the labels known are of one class only, rows are drawn at random, because a model
+    of one class cannot tell rows apart; where the estimator cannot even be fitted on one class,
+    the constant prediction stands in for it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_ical import MarginQuery, simulate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = simulate(
+    ...     RandomForestClassifier(10), X[::2], y[::2], MarginQuery(), n_initial=6, batch_size=4,
+    ...     n_rounds=3, X_test=X[1::2], y_test=y[1::2], scoring="accuracy", random_state=0,
+    ... )
+    >>> result.n_labeled
+    array([ 6, 10, 14, 18])
+    >>> result.scores["accuracy"].shape
+    (4,)
+    """
+    plan = Plan.of(
+        "simulate", estimator, X, y, strategy, n_initial=n_initial, batch_size=batch_size,
+        n_rounds=n_rounds, budget=budget, scoring=scoring, X_test=X_test, y_test=y_test, cv=cv,
+        initial=initial, oracle=oracle, cost=cost, stopping=stopping, callbacks=callbacks,
+    )  # fmt: skip
+    root = root_seed(random_state, "simulate")
+    with rounds_bar(verbose, plan.n_rounds + 1, "simulate") as advance:
+        return run(plan, root, checkpoint, seed_is_free=random_state is None, advance=advance)
+
+
+def run(
+    plan: Plan,
+    root: int,
+    checkpoint: Any = None,
+    *,
+    seed_is_free: bool = False,
+    advance: Callable[[], None] = lambda: None,
+) -> SimulationResult:
+    """Run a plan to its end; `advance` is called after each round."""
+    header = {**({} if checkpoint is None else plan.header()), "random_state": root}
+    with Journal(checkpoint, header, seed_is_free=seed_is_free) as journal:
+        loop = _Loop(plan, journal)
+        try:
+            return loop.run(advance)
+        except BaseException as error:
+            error.result = loop.result("")  # type: ignore[attr-defined]
+            if loop.positions:
+                error.add_note(
+                    f"{len(loop.positions)} labels were bought before; they are in the attribute "
+                    "`result` of this exception"
+                    + ("." if checkpoint is None else f" and in the checkpoint {checkpoint}.")
+                )
+            raise
+
+
+class _Loop:
+    """The rounds of one run; each step is read from the journal where it is recorded there."""
+
+    def __init__(self, plan: Plan, journal: Journal) -> None:
+        self.plan = plan
+        self.journal = journal
+        self.root: int = journal.header["random_state"]
+        self.rounds: list[Round] = []
+        self.positions: list[int] = []  # rows with a label, in the order bought
+        self.labels: list[Any] = []
+        self.refused: list[int] = []
+        self.n_labeled: list[int] = []  # labels known in each round
+        self._models: dict[int, Any] = {}
+
+    def run(self, advance: Callable[[], None]) -> SimulationResult:
+        """Do rounds until there is a reason to stop."""
+        while True:
+            record, is_new = self._round(len(self.rounds))
+            self.rounds.append(record)
+            if is_new:
+                for callback in self.plan.callbacks:
+                    callback(self._state(self.rounds))
+            advance()
+            stopped = self._reason_to_stop()
+            if stopped is not None:
+                return self.result(stopped)
+
+    def result(self, stopped: str) -> SimulationResult:
+        """Return what there is by now."""
+        done = self.n_labeled[: len(self.rounds)]
+        first = done[-1] if done else 0
+        pending = tuple(zip(self.positions[first:], self.labels[first:], strict=True))
+        return SimulationResult(tuple(self.rounds), stopped, self.root, pending)
+
+    def _round(self, r: int) -> tuple[Round, bool]:
+        """Choose, ask, fit and score; tell whether the round is new to the journal."""
+        picks, query_seconds = self._picks(r)
+        n_before, n_refused = len(self.positions), len(self.refused)
+        for row in picks:
+            self._ask(row, initial=r == 0)
+        self.n_labeled.append(len(self.positions))
+        record = Round(
+            positions=tuple(self.positions[n_before:]),
+            labels=tuple(self.labels[n_before:]),
+            refused=tuple(self.refused[n_refused:]),
+            n_labeled=len(self.positions),
+            cost=self._spent(),
+            scores={},
+            query_seconds=query_seconds,
+        )
+        found = self.journal.recorded("round")
+        if found is not None:
+            return replace(record, **found), False
+        record = self._fit_and_score(r, record)
+        kept = ("cost", "scores", "measures", "fit_seconds")
+        self.journal.append("round", {name: getattr(record, name) for name in kept})
+        return record, True
+
+    def _picks(self, r: int) -> tuple[list[int], float]:
+        """Return the rows to ask for in a round and the seconds that choosing them took."""
+        found = self.journal.recorded("picks")
+        if found is None:
+            start = time.perf_counter()
+            rows = self.plan.initial_rows(self.root) if r == 0 else self._query(r)
+            seconds = 0.0 if r == 0 else time.perf_counter() - start
+            found = {"positions": rows.tolist(), "query_seconds": seconds}
+            self.journal.append("picks", found)
+        return found["positions"], found["query_seconds"]
+
+    def _query(self, r: int) -> np.ndarray:
+        """Let the strategy choose among the rows without a label."""
+        plan, pool = self.plan, self._unlabeled()
+        model = self._model(r - 1)  # fitted before the clock of the query runs
+        strategy, left = plan.strategy, self._left()
+        size, given = min(plan.batch_size, len(pool)), {}
+        if plan.costs is not None:
+            given = {"costs": plan.costs[pool]}
+            if math.isfinite(left):
+                given["budget"] = left
+        elif math.isfinite(left):
+            size = min(size, math.floor(left))
+        if self._knows_one_class(r - 1):
+            strategy = RandomQuery()
+        elif "labeled" in _needs(strategy):
+            y_labeled = plan.label_array(self.positions, self.labels)
+            given |= {"X_labeled": take_rows(plan.X, self.positions), "y_labeled": y_labeled}
+        chosen = seeded(strategy, stream_seed(self.root, r)).query(
+            model, take_rows(plan.X, pool), size, **given
+        )
+        chosen = check_positions(chosen, len(pool), "The picks", type(strategy).__name__, "X_pool")
+        if len(np.unique(chosen)) < len(chosen):
+            raise ValueError(
+                f"{type(strategy).__name__}.query must return distinct positions. Got {chosen!r}."
+            )
+        return pool[chosen]
+
+    def _ask(self, row: int, *, initial: bool) -> None:
+        """Get the label of a row, and write it down before anything else happens."""
+        found = self.journal.recorded("label")
+        if found is None:
+            found = {"position": row, "label": self.plan.answer(row, initial=initial)}
+            self.journal.append("label", found)
+        elif found["position"] != row:
+            raise CheckpointError(
+                f"{self.journal.path} is no checkpoint of one simulation: it holds the label of "
+                f"row {found['position']} where that of row {row} was asked for. Move it away to "
+                "start anew."
+            )
+        if found["label"] is None:
+            self.refused.append(row)
+        else:
+            self.positions.append(row)
+            self.labels.append(found["label"])
+
+    def _fit_and_score(self, r: int, record: Round) -> Round:
+        """Return the record of a round with its scores and measures."""
+        start = time.perf_counter()
+        model = self._model(r)
+        record = replace(record, fit_seconds=time.perf_counter() - start)
+        scoring = self.plan.scoring
+        if scoring.cv is not None:
+            rows, y = self._known(r)
+            clone = seeded(self.plan.estimator, stream_seed(self.root, r))
+            record = replace(record, scores=scoring.by_cv(clone, take_rows(self.plan.X, rows), y))
+        else:
+            record = replace(record, scores=scoring.of_model(model))
+        state = self._state([*self.rounds, record])
+        measures = {
+            type(rule).__name__: float(rule.measure(state))
+            for rule in self.plan.rules
+            if rule.watches_models
+        }
+        return replace(record, measures=measures)
+
+    def _model(self, r: int) -> Any:
+        """Return the model of round r; those of the last two rounds are kept."""
+        if r not in self._models:
+            kept = {k: model for k, model in self._models.items() if k == r - 1}
+            self._models = {**kept, r: self._fit(r)}
+        return self._models[r]
+
+    def _fit(self, r: int) -> Any:
+        """Fit a new clone on the labels of round r; None if there are none."""
+        rows, y = self._known(r)
+        if not rows:
+            return None
+        try:
+            clone = seeded(self.plan.estimator, stream_seed(self.root, r))
+            return clone.fit(take_rows(self.plan.X, rows), y)
+        except ValueError as error:
+            if not self._knows_one_class(r):
+                raise
+            _LOG.info("The constant prediction stands in for a model of one class: %s", error)
+            return DummyClassifier().fit(np.zeros((len(y), 1)), y)
+
+    def _known(self, r: int) -> tuple[list[int], np.ndarray]:
+        """Return the rows with a label in round r, and their labels."""
+        n = self.n_labeled[r]
+        return self.positions[:n], self.plan.label_array(self.positions[:n], self.labels[:n])
+
+    def _knows_one_class(self, r: int) -> bool:
+        """Tell whether a classifier had at most one class to learn in round r."""
+        _, y = self._known(r)
+        if not len(y):
+            return True
+        return is_classifier(self.plan.estimator) and y.ndim == 1 and bool((y == y[0]).all())
+
+    def _unlabeled(self) -> np.ndarray:
+        """Return the rows that may be asked for, ascending."""
+        free = np.ones(self.plan.n_points, dtype=bool)
+        free[self.positions] = False
+        free[self.refused] = False
+        return np.flatnonzero(free)
+
+    def _spent(self) -> float:
+        costs = self.plan.costs
+        return float(len(self.positions)) if costs is None else math.fsum(costs[self.positions])
+
+    def _left(self) -> float:
+        """Return what is left of the budget."""
+        return self.plan.budget * (1 + _SLACK) - self._spent()
+
+    def _state(self, rounds: list[Round]) -> RoundState:
+        labeled = np.array(self.positions, dtype=np.intp)
+        return RoundState(tuple(rounds), self.plan.X, labeled, self._unlabeled(), self._model)
+
+    def _reason_to_stop(self) -> str | None:
+        """Say why this round is the last one; None if it is not."""
+        plan, pool = self.plan, self._unlabeled()
+        for rule in plan.rules:
+            reason = rule.reason(self.rounds)
+            if reason is not None:
+                return reason
+        if len(self.rounds) > plan.n_rounds:
+            return f"n_rounds: {plan.n_rounds} rounds are done"
+        if not len(pool):
+            return "pool: no row without a label is left"
+        cheapest = 1.0 if plan.costs is None else float(plan.costs[pool].min())
+        if cheapest > self._left():
+            return f"budget: {self._spent():g} of {plan.budget:g} are spent"
+        return None
+
+
+def read_checkpoint(path: Any) -> SimulationResult:
+    """Return what a checkpoint holds, without the data or the estimator it was made with.
+
+    Parameters
+    ----------
+    path : path
+        A checkpoint of :func:`simulate`, finished or not. It is not changed.
+
+    Returns
+    -------
+    result : SimulationResult
+        With an empty `stopped`. Labels after the last whole round are in `pending`, and in
+        `positions` and `labels`.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is no checkpoint, or damaged.
+    """
+    header, events = read_file(path)
+    rounds: list[Round] = []
+    bought: list[tuple[int, Any]] = []
+    refused: list[int] = []
+    query_seconds, n_labeled = 0.0, 0
+    for event in events:
+        if "picks" in event:
+            query_seconds, bought, refused = event["picks"]["query_seconds"], [], []
+        elif "label" in event:
+            row, label = event["label"]["position"], event["label"]["label"]
+            if label is None:
+                refused.append(row)
+            else:
+                bought.append((row, label))
+        else:
+            n_labeled += len(bought)
+            rows, labels = zip(*bought, strict=True) if bought else ((), ())
+            rounds.append(
+                Round(
+                    positions=rows,
+                    labels=labels,
+                    refused=tuple(refused),
+                    n_labeled=n_labeled,
+                    query_seconds=query_seconds,
+                    **event["round"],
+                )
+            )
+            bought = []
+    return SimulationResult(tuple(rounds), "", header["random_state"], tuple(bought))
+
+
+def _needs(strategy: Any) -> tuple[str, ...]:
+    """Return what a strategy's tags ask for; nothing where it has none."""
+    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
