@@ -179,9 +179,11 @@ def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
     return min(batch_size, n_candidates)
 
 
-def check_costs(costs: Any, n_pool: int, owner: str) -> np.ndarray:
-    """Return what each pool row costs as float64, or say which entry is no cost."""
-    rule = f"costs must hold one finite number > 0 for each of the {n_pool} rows of the pool"
+def check_costs(
+    costs: Any, n_points: int, owner: str, *, name: str = "costs", what: str = "the pool"
+) -> np.ndarray:
+    """Return what each row costs as float64, or say which entry is no cost."""
+    rule = f"{name} must hold one finite number > 0 for each of the {n_points} rows of {what}"
     try:
         array = np.asarray(costs)
     except ValueError as err:
@@ -189,10 +191,10 @@ def check_costs(costs: Any, n_pool: int, owner: str) -> np.ndarray:
     strange = array.dtype.kind not in "iufO"
     if strange or (array.dtype == object and any(isinstance(c, str | bytes) for c in array.flat)):
         raise TypeError(f"{rule}. Got an array of dtype {array.dtype} in {owner}: {costs!r}.")
-    array = as_numbers(array, "costs", owner)
-    if array.shape != (n_pool,):
+    array = as_numbers(array, name, owner)
+    if array.shape != (n_points,):
         raise ValueError(
-            f"{rule}, shape ({n_pool},), also where candidates allows only some. Got shape "
+            f"{rule}, shape ({n_points},), whichever of them may be picked. Got shape "
             f"{array.shape} in {owner}."
         )
     wrong = ~((array >= 1e-100) & (array <= 1e100))
@@ -200,7 +202,7 @@ def check_costs(costs: Any, n_pool: int, owner: str) -> np.ndarray:
         row = int(np.argmax(wrong))
         raise ValueError(
             f"{rule}, from 1e-100 to 1e100. Got {array[row]} for row {row} in {owner}; "
-            "a row that must not be picked is left out of candidates."
+            "a row that must not be picked is left out."
         )
     return array
 

@@ -326,7 +326,7 @@ def test_check_costs_takes_columns_of_frames() -> None:
         ([1, -2.5, 3], ValueError, r"Got -2\.5 for row 1 in ICALQuery\.query"),
         ([1, 2, 1e-101], ValueError, r"from 1e-100 to 1e100\. Got 1e-101 for row 2"),
         ([1, 2, 1e101], ValueError, r"from 1e-100 to 1e100\. Got 1e\+101 for row 2"),
-        ([1, 2], ValueError, r"shape \(3,\), also where candidates allows only some\. Got shape"),
+        ([1, 2], ValueError, r"shape \(3,\), whichever of them may be picked\. Got shape"),
         ([[1, 2, 3]], ValueError, r"shape \(3,\), .* Got shape \(1, 3\) in ICALQuery\.query"),
         (2.0, ValueError, r"shape \(3,\), .* Got shape \(\) in ICALQuery\.query"),
         ([[1], [2, 3], [4]], ValueError, r"Got rows of unequal length in ICALQuery\.query"),

@@ -17,7 +17,6 @@ from sklearn_ical.cli._estimators import DRAWN, build_estimator
 from sklearn_ical.cli._files import check_free, write
 from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
 from sklearn_ical.cli._tables import Dataset, read_dataset
-from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.plotting import LearningCurvesDisplay
 from sklearn_ical.simulation import (
     ComparisonResult,
@@ -145,10 +144,6 @@ def compare(asked: Comparison, out: Path, *, resume: bool, force: bool) -> None:
     with warnings_as_notes():
         try:
             result = _run(asked, dataset, runs, [] if resume else earlier)
-        except CheckpointError as error:
-            raise CommandError(
-                f"{error} Or pass --force without --resume to start anew."
-            ) from error
         except ValueError as error:
             raise CommandError(str(error)) from error
     # A pipe has no width that the table must fit into.

@@ -2,9 +2,11 @@
 
 import os
 import re
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -142,9 +144,31 @@ def _one_run(
     """
     if os.getpid() == caller:
         return name, seed, _result_or_failure(name, seed, plan, checkpoint), set()
-    with warnings.catch_warnings(record=True) as caught:
+    with _ending_with(caller), warnings.catch_warnings(record=True) as caught:
         result = _result_or_failure(name, seed, plan, checkpoint)
     return name, seed, result, {(str(w.message), w.category) for w in caught}
+
+
+@contextmanager
+def _ending_with(caller: int) -> Iterator[None]:
+    """End this worker within a second when its caller is killed.
+
+    It would hold the checkpoint that the caller's user wants to resume. What it had in hand is
+    lost, as it is where it is killed itself.
+    """
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.5):
+            if os.getppid() != caller:
+                os._exit(1)
+
+    if os.getppid() == caller:  # and no worker on another machine, or of a pool that was there
+        threading.Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def _result_or_failure(

@@ -5,6 +5,7 @@ What the lines mean is the simulation's business; here they are kept, read and h
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -149,13 +150,18 @@ def _lock(file: int, path: Path) -> None:
         import fcntl
     except ImportError:  # no POSIX system
         return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise CheckpointError(
-            f"checkpoint {path} is in use by another simulation that is still running. Wait for "
-            "it to end, or pass another path."
-        ) from error
+    patience = time.monotonic() + 2  # the workers of a comparison that was killed end soon
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError as error:
+            if time.monotonic() > patience:
+                raise CheckpointError(
+                    f"checkpoint {path} is in use by another simulation that is still running. "
+                    "Wait for it to end, or pass another path."
+                ) from error
+            time.sleep(0.05)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from sklearn_ical._validation import (
-    as_numbers,
+    check_costs,
     check_integer,
     check_positions,
     is_missing,
@@ -76,7 +76,7 @@ class Plan:
         scorer = Scoring(estimator, scoring, X_test, y_test, cv)
         rules = _check_rules(stopping, estimator, scorer.names, owner)
         rounds, limit = _check_limits(n_rounds, budget, rules, owner)
-        costs = None if cost is None else _check_costs(cost, n_points, owner)
+        costs = None if cost is None else check_costs(cost, n_points, owner, name="cost", what="X")
         initial = _check_initial(initial, estimator, labels, n_points, owner)
         n_initial = _check_n_initial(n_initial, initial, labels, n_points, owner)
         if costs is None and n_initial > limit:
@@ -288,20 +288,6 @@ def _check_limits(
     budgets = [rule.budget for rule in rules if isinstance(rule, Budget)]
     budgets += [] if budget is None else [Budget(budget).budget]
     return math.inf if n_rounds is None else n_rounds, min(budgets, default=math.inf)
-
-
-def _check_costs(cost: Any, n_points: int, owner: str) -> np.ndarray:
-    costs = as_numbers(cost, "cost", owner)
-    if costs.shape != (n_points,):
-        raise ValueError(
-            f"cost must have one entry for each row of X, shape ({n_points},). Got shape "
-            f"{costs.shape} in {owner}."
-        )
-    wrong = ~(np.isfinite(costs) & (costs > 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"cost must be finite and > 0. Got {costs[row]} for row {row} in {owner}.")
-    return costs
 
 
 def _check_rules(

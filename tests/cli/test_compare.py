@@ -367,7 +367,12 @@ def test_compare_says_what_is_wrong_with_the_data(call, mixed, tmp_path, options
 
 
 def test_compare_killed_resumes_to_the_same_numbers(process, tmp_path):
-    options = TINY | {"--data": "iris", "--strategies": "margin,bald", "--rounds": 12}
+    options = TINY | {
+        "--data": "iris",
+        "--strategies": "margin,bald",
+        "--rounds": 12,
+        "--n-jobs": 2,
+    }
     arguments = ["compare", *flat(options)]
     assert process(*arguments, "--out", tmp_path / "whole").returncode == 0
     out = tmp_path / "killed"

@@ -457,9 +457,17 @@ def test_result_is_frozen_and_compares_without_times(data):
         ({"budget": 0}, ValueError, "budget must be a finite number > 0. Got 0"),
         ({"budget": math.nan}, ValueError, "budget must be a finite number > 0. Got nan"),
         ({"budget": "9"}, TypeError, "budget must be a finite number > 0. Got '9'"),
-        ({"cost": [1.0]}, ValueError, r"cost must have .* shape \(60,\). Got shape \(1,\) in sim"),
-        ({"cost": [0.0] * 60}, ValueError, "cost must be finite and > 0. Got 0.0 for row 0"),
-        ({"cost": ["x"] * 60}, TypeError, "cost must be numbers"),
+        (
+            {"cost": [1.0]},
+            ValueError,
+            r"cost must hold .* of the 60 rows of X, shape \(60,\).* Got shape \(1,\)",
+        ),
+        (
+            {"cost": [0.0] * 60},
+            ValueError,
+            "cost must hold .* > 0 .* Got 0.0 for row 0 in simulate",
+        ),
+        ({"cost": ["x"] * 60}, TypeError, "cost must hold one finite number"),
         (
             {"cost": [4.0] * 60, "budget": 20},
             ValueError,
