@@ -1,12 +1,13 @@
 """compare_strategies: many strategies and seeds, paired and in parallel."""
 
+import functools
 import os
 import re
 import threading
+import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -144,31 +145,27 @@ def _one_run(
     """
     if os.getpid() == caller:
         return name, seed, _result_or_failure(name, seed, plan, checkpoint), set()
-    with _ending_with(caller), warnings.catch_warnings(record=True) as caught:
+    _end_with(caller)
+    with warnings.catch_warnings(record=True) as caught:
         result = _result_or_failure(name, seed, plan, checkpoint)
     return name, seed, result, {(str(w.message), w.category) for w in caught}
 
 
-@contextmanager
-def _ending_with(caller: int) -> Iterator[None]:
-    """End this worker within a second when its caller is killed.
+@functools.cache  # once in each worker
+def _end_with(caller: int) -> None:
+    """End this worker within a second after its caller was killed.
 
-    It would hold the checkpoint that the caller's user wants to resume. What it had in hand is
-    lost, as it is where it is killed itself.
+    It would go on, and hold the checkpoint that the caller's user wants to resume. What it has in
+    hand is lost, as it is where it is killed itself.
     """
-    done = threading.Event()
 
     def watch() -> None:
-        while not done.wait(0.5):
-            if os.getppid() != caller:
-                os._exit(1)
+        while os.getppid() == caller:
+            time.sleep(0.5)
+        os._exit(1)
 
-    if os.getppid() == caller:  # and no worker on another machine, or of a pool that was there
+    if os.getppid() == caller:  # no worker on another machine, or of another process's pool
         threading.Thread(target=watch, daemon=True).start()
-    try:
-        yield
-    finally:
-        done.set()
 
 
 def _result_or_failure(
