@@ -350,3 +350,12 @@ def test_failed_fit_leaves_the_learner_as_it_was(partial_fit: bool) -> None:
     assert before.keys() == after.keys()
     assert all(after[name] is before[name] for name in before)
     assert learner.classes_.tolist() == [0, 1]
+
+
+def test_strategy_called_in_the_form_of_modal_takes_the_fitted_model() -> None:
+    X, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(5, random_state=0)
+    learner = ActiveLearner(forest, BALDQuery()).fit(X[:50], y[:50])
+    indices, utilities = BALDQuery()(learner, X[50:300], 4)
+    np.testing.assert_array_equal(indices, learner.query(X[50:300], 4))
+    assert utilities.shape == (4,)
