@@ -286,6 +286,7 @@ class _Loop:
         found = self.journal.recorded("label")
         if found is None:
             found = {"position": row, "label": self.plan.answer(row, initial=initial)}
+            self._check_kind(found["label"], row)
             self.journal.append("label", found)
         elif found["position"] != row:
             raise CheckpointError(
@@ -298,6 +299,16 @@ class _Loop:
         else:
             self.positions.append(row)
             self.labels.append(found["label"])
+
+    def _check_kind(self, label: Any, row: int) -> None:
+        """Refuse text among numbers, which would turn the numbers into text."""
+        if label is None or not self.labels:
+            return
+        if isinstance(label, str) != isinstance(self.labels[0], str):
+            raise TypeError(
+                f"All labels must be texts, or all numbers. Got {label!r} for row {row} after "
+                f"{self.labels[0]!r}."
+            )
 
     def _fit_and_score(self, r: int, record: Round) -> Round:
         """Return the record of a round with its scores and measures."""

@@ -339,6 +339,14 @@ def test_labels_of_odd_kinds_are_refused(data):
         run((X, None, X_test, y_test), oracle=lambda row: {"a": 1})
 
 
+def test_texts_among_numbers_are_refused(data):
+    X, _, X_test, y_test = data
+    answers = iter([1, 2, "3"])
+    with pytest.raises(TypeError, match=r"all numbers. Got '3' for row \d+ after 1") as caught:
+        run((X, None, X_test, y_test), oracle=lambda row: next(answers))
+    assert caught.value.result.labels.tolist() == [1, 2]
+
+
 def test_errors_pass_through_with_the_result_so_far(data):
     class Fails(RandomForestClassifier):
         def fit(self, X, y):
