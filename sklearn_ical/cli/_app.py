@@ -142,6 +142,7 @@ def strategies(
 def compare(
     data: options.Data = "digits",
     target: options.Target = None,
+    ignore_column: options.IgnoreColumn = None,
     strategies: options.Strategies = None,
     rounds: options.Rounds = None,
     batch_size: options.BatchSize = 10,
@@ -177,9 +178,10 @@ def compare(
 
         try:
             asked = Comparison(
-                data, target, strategies, rounds, batch_size, n_initial, initial, seeds, budget,
-                cost_column, target_score, patience, stable_predictions, max_uncertainty,
-                scoring, test_size, cv, estimator, n_estimators, n_jobs,
+                data, target, tuple(ignore_column or ()), strategies, rounds, batch_size,
+                n_initial, initial, seeds, budget, cost_column, target_score, patience,
+                stable_predictions, max_uncertainty, scoring, test_size, cv, estimator,
+                n_estimators, n_jobs,
             )  # fmt: skip
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error

@@ -40,6 +40,7 @@ class Comparison:
 
     data: str
     target: str | None
+    ignored: tuple[str, ...]
     strategies: str | None
     rounds: int | None
     batch_size: int
@@ -132,6 +133,8 @@ def compare(asked: Comparison, out: Path, *, resume: bool, force: bool) -> None:
 
     csv_path, figure_path, runs = out / "results.csv", out / "learning_curves.png", out / "runs"
     for path in (csv_path, figure_path):
+        if resume and path.exists() and not force:
+            raise FileExistsError(f"{path} exists. Pass --force beside --resume to overwrite it.")
         check_free(path, force)
     earlier = sorted(runs.glob("*.jsonl"))
     if earlier and not resume and not force:
@@ -161,6 +164,9 @@ def _run(asked: Comparison, dataset: Dataset, runs: Path, outdated: list[Path]) 
     X, y, costs = dataset.X, dataset.y, None
     if asked.cost_column is not None:
         X, costs = _without_costs(dataset, asked.cost_column)
+    if asked.ignored:
+        _check_columns(dataset, asked.ignored, "--ignore-column")
+        X = X.drop(columns=list(asked.ignored))
     _check_classes(y)
     rows = np.arange(len(y))
     pool, test = rows, rows[:0]
@@ -212,9 +218,7 @@ def _take(X: Any, rows: np.ndarray) -> Any:
 
 def _without_costs(dataset: Dataset, column: str) -> tuple[Any, np.ndarray]:
     """Return the data without its column of costs, and the costs."""
-    if isinstance(dataset.X, np.ndarray) or column not in dataset.X.columns:
-        known = ", ".join(map(repr, dataset.columns or ())) or "no columns with names"
-        raise CommandError(f"--cost-column must name a column of --data: {known}. Got {column!r}.")
+    _check_columns(dataset, (column,), "--cost-column")
     try:
         costs = np.asarray(dataset.X[column], dtype=float)
     except (TypeError, ValueError) as error:
@@ -224,15 +228,33 @@ def _without_costs(dataset: Dataset, column: str) -> tuple[Any, np.ndarray]:
     return dataset.X.drop(columns=column), costs
 
 
+def _check_columns(dataset: Dataset, columns: tuple[str, ...], option: str) -> None:
+    """Refuse names that are no columns of the data."""
+    known = () if isinstance(dataset.X, np.ndarray) else tuple(dataset.X.columns)
+    for column in columns:
+        if column not in known:
+            listed = ", ".join(map(repr, known)) or "none, its columns have no names"
+            raise CommandError(f"{option} must name a column of --data: {listed}. Got {column!r}.")
+
+
 def _check_classes(y: np.ndarray) -> None:
     """Refuse labels that are no classes."""
-    if y.dtype.kind == "f" and not (y == np.round(y)).all():
+    if _has_fractions(y):
         raise CommandError(
             "The labels must be classes: texts or whole numbers. Got numbers with a fraction, as "
             "for regression."
         )
     if len(np.unique(y)) < 2:
-        raise CommandError(f"The labels must be of two classes or more. Got only {y[0]!r}.")
+        raise CommandError(f"The labels must be of two classes or more. Got only {y[0]}.")
+
+
+def _has_fractions(y: np.ndarray) -> bool:
+    """Tell whether labels are numbers, or texts of numbers, that are not all whole."""
+    try:
+        numbers = np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        return False
+    return bool((numbers != np.round(numbers)).any())
 
 
 def _table(result: ComparisonResult, asked: Comparison) -> Any:

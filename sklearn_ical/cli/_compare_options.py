@@ -32,6 +32,9 @@ Data = Annotated[
     Option(help="csv, parquet or npz file, or one of digits, iris, wine, breast_cancer."),
 ]
 Target = Annotated[str | None, Option(help="Column, or array of an npz file, with the labels.")]
+IgnoreColumn = Annotated[
+    list[str] | None, Option(help="Column to leave out, such as an ID; repeatable.")
+]
 Strategies = Annotated[
     str | None, Option(help=f"Comma-separated, from {NAMES}.", show_default=DEFAULTS)
 ]
@@ -77,5 +80,11 @@ MaxUncertainty = Annotated[
 ]
 NJobs = Annotated[int, Option(help="Processes; -1 for one on each core.")]
 Out = Annotated[Path, Option(file_okay=False, help="Folder to write to.")]
-Resume = Annotated[bool, Option("--resume", help="Go on with the comparison that was begun there.")]
+Resume = Annotated[
+    bool,
+    Option(
+        "--resume",
+        help="Go on with the comparison that was begun there; --force too if it has ended.",
+    ),
+]
 Force = Annotated[bool, Option("--force", help="Overwrite files there.")]

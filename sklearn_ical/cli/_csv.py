@@ -19,10 +19,13 @@ STDIN = "-"
 MAX_FIELD = 2**31 - 1
 
 
-def read_csv(source: str, id_column: str | None) -> tuple[Any, list[str] | None]:
+def read_csv(
+    source: str, id_column: str | None, option: str = "--id-column"
+) -> tuple[Any, list[str] | None]:
     """Return a csv file (`STDIN`: the standard input) as a frame, and its IDs as they are there.
 
-    A frame has types: an ID 007 would become 7, and NA a missing value. Blank lines do not count.
+    `option` is what names their column. A frame has types: an ID 007 would become 7, and NA a
+    missing value. Blank lines do not count.
     """
     import pandas as pd
 
@@ -31,7 +34,7 @@ def read_csv(source: str, id_column: str | None) -> tuple[Any, list[str] | None]
     try:
         with content() as file, _long_fields():
             lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            n_rows, ids = _scan(csv.reader(lines), name, id_column)
+            n_rows, ids = _scan(csv.reader(lines), name, id_column, option)
         with content() as file:
             frame = pd.read_csv(
                 file,
@@ -76,14 +79,16 @@ def _long_fields() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _scan(reader: Any, name: str, id_column: str | None) -> tuple[int, list[str] | None]:
+def _scan(
+    reader: Any, name: str, id_column: str | None, option: str
+) -> tuple[int, list[str] | None]:
     """Return the number of rows and the texts of the ID column, having checked every line."""
     rows = (row for row in reader if row and not (len(row) == 1 and row[0].isspace()))
     header = [text or f"Unnamed: {i}" for i, text in enumerate(next(rows, []))]
     if not header:
         raise CommandError(f"{name} is empty.")
     check_distinct(header, name)
-    place = None if id_column is None else place_of(id_column, header, name, "--id-column")
+    place = None if id_column is None else place_of(id_column, header, name, option)
     n_rows, ids = 0, []
     for row in rows:
         if len(row) != len(header):

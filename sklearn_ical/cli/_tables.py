@@ -126,7 +126,12 @@ def read_dataset(source: str, target: str | None) -> Dataset:
     if suffix == ".npz":
         dataset = _labeled_arrays(source, target)
     else:
-        dataset = _labeled_frame(read_table(source).rows, source, target)
+        texts = None
+        if suffix == ".parquet":
+            frame = read_table(source).rows
+        else:
+            frame, texts = read_csv(source, target, "--target")
+        dataset = _labeled_frame(frame, texts, source, target)
     if dataset.y.ndim != 1 or len(dataset.y) != len(dataset.X):
         raise CommandError(
             f"{source} must have one label for each of its {len(dataset.X)} rows. Got labels of "
@@ -200,7 +205,8 @@ def _bundled(source: str, target: str | None) -> Dataset:
     return Dataset(bunch.data, bunch.target, tuple(map(str, bunch.feature_names)))
 
 
-def _labeled_frame(frame: Any, source: str, target: str | None) -> Dataset:
+def _labeled_frame(frame: Any, texts: list[str] | None, source: str, target: str | None) -> Dataset:
+    """Return columns and labels; the `texts` of the target where parsing them merges some."""
     columns = list(frame.columns)
     if target is None:
         raise CommandError(
@@ -210,7 +216,21 @@ def _labeled_frame(frame: Any, source: str, target: str | None) -> Dataset:
     if len(columns) == 1:
         raise CommandError(f"{source} has no column besides --target {target!r}.")
     X = frame.drop(columns=target)
-    return Dataset(X, np.asarray(frame[target]), tuple(X.columns))
+    y = np.asarray(frame[target])
+    if texts is not None:
+        y = _unmerged(y, texts)
+    return Dataset(X, y, tuple(X.columns))
+
+
+def _unmerged(y: np.ndarray, texts: list[str]) -> np.ndarray:
+    """Return the texts where different ones, as 1 and 01, became the same label."""
+    import pandas as pd
+
+    known, labels = ~pd.isna(y), np.array(texts, dtype=object)
+    if len(set(labels[known])) == len(set(y[known])):
+        return y
+    labels[~known] = None
+    return labels
 
 
 def _labeled_arrays(source: str, target: str | None) -> Dataset:

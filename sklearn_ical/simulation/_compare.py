@@ -115,6 +115,9 @@ def compare_strategies(
         )
         for name, strategy in named.items()
     }  # fmt: skip
+    for plan in plans.values():
+        for seed in wanted:
+            plan.initial_rows(seed)  # refuses a budget that does not cover them
     paths = _checkpoints(checkpoint, named, wanted)
     jobs = (
         joblib.delayed(_one_run)(name, seed, plan, paths.get((name, seed)), os.getpid())
@@ -188,10 +191,12 @@ def _collect(
     runs = [(name, seed, ended[name, seed]) for name in names for seed in seeds]
     failures = tuple(result for *_, result in runs if isinstance(result, Failure))
     if len(failures) == len(runs):
-        raise ValueError(
+        error = ValueError(
             f"All {len(runs)} runs failed. The first, {failures[0].strategy} with seed "
-            f"{failures[0].seed}:\n{failures[0].traceback}"
+            f"{failures[0].seed}: {failures[0].error}"
         )
+        error.add_note(failures[0].traceback)
+        raise error
     if failures:
         warn(
             f"{len(failures)} of {len(runs)} runs failed and are left out; `failures` of the "

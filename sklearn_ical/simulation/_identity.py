@@ -1,5 +1,6 @@
 """What makes two simulations the same: plain descriptions of their inputs, and how they differ."""
 
+import math
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,10 +24,12 @@ def versions() -> dict[str, str]:
 
 def describe(value: Any) -> Any:
     """Return a JSON value that is equal for equal settings, in this process and in any other."""
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"  # which is equal to itself
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return describe(value.item())
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
         kept = {k: describe(v) for k, v in params.items() if k not in WITHOUT_EFFECT}
@@ -35,9 +38,29 @@ def describe(value: Any) -> Any:
         return [describe(item) for item in value]
     if isinstance(value, Mapping) and len(value) < 100:
         return {str(k): describe(v) for k, v in value.items()}
-    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+    if isinstance(value, types.FunctionType):
+        return _describe_function(value)
+    if isinstance(value, type | types.BuiltinFunctionType):
         return _name(value)
-    return f"{_name(type(value))} {joblib.hash(value)}"
+    try:
+        return f"{_name(type(value))} {joblib.hash(value)}"
+    except Exception:  # whatever an object that cannot be pickled raises
+        return {"class": _name(type(value)), **describe(getattr(value, "__dict__", {}))}
+
+
+def _describe_function(function: Any) -> dict[str, Any]:
+    """Return the name of a function of Python, and what its code and its context hold."""
+
+    def code(block: types.CodeType) -> list[Any]:
+        inner = [code(c) if isinstance(c, types.CodeType) else c for c in block.co_consts]
+        return [block.co_code, block.co_names, inner]
+
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    return {
+        "function": _name(function),
+        "code": str(joblib.hash(code(function.__code__))),
+        "context": [describe(value) for value in (function.__defaults__ or (), *cells)],
+    }
 
 
 def describe_data(X: Any) -> Any:

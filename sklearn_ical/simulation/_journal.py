@@ -13,6 +13,12 @@ from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._identity import differences
 
 FORMAT = 1
+# What each kind of event says.
+KEYS = {
+    "picks": {"positions", "query_seconds"},
+    "label": {"position", "label"},
+    "round": {"cost", "scores", "measures", "fit_seconds"},
+}
 _START = b'{"checkpoint": '  # how the first line of every checkpoint begins
 
 
@@ -45,14 +51,15 @@ class Journal:
         if self._next == len(self._recorded):
             return None
         event = self._recorded[self._next]
-        if kind not in event:
+        content = event.get(kind) if isinstance(event, dict) else None
+        if not isinstance(content, dict) or not KEYS[kind] <= content.keys():
+            found = ", ".join(map(repr, event)) if isinstance(event, dict) else repr(event)
             raise CheckpointError(
                 f"{self.path} is no checkpoint of one simulation: line {self._next + 2} should "
-                f"hold {kind!r} and holds {', '.join(map(repr, event))}. Move it away to start "
-                "anew."
+                f"hold {kind!r} and holds {found}. Move it away to start anew."
             )
         self._next += 1
-        return event[kind]
+        return content
 
     def append(self, kind: str, content: Any) -> None:
         """Write an event and wait until it is on disk."""
@@ -62,6 +69,8 @@ class Journal:
     def _open(self, path: Path) -> None:
         try:
             new = not path.exists()
+            if not new and not path.is_file() and not path.is_dir():
+                raise CheckpointError(f"checkpoint must be a path of a file. Got {path}.")
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
             raise CheckpointError(
@@ -133,7 +142,7 @@ def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str,
     for number, line in enumerate(lines, start=1):
         try:
             events.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if number < len(lines) or torn:
                 raise CheckpointError(
                     f"{path} is damaged: line {number} is no JSON. Cut it off there, or move it "

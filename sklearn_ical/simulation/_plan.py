@@ -21,6 +21,8 @@ from sklearn_ical.simulation._scoring import Scoring
 from sklearn_ical.simulation._start import balanced_rows
 from sklearn_ical.simulation._stopping import Budget, StoppingRule
 
+SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -73,6 +75,7 @@ class Plan:
         _check_objects(estimator, strategy, oracle, owner)
         n_points = n_rows(X, "X")
         labels = _check_y(y, n_points, oracle, owner)
+        X_test = _check_test(X, labels, X_test, y_test, owner)
         scorer = Scoring(estimator, scoring, X_test, y_test, cv)
         rules = _check_rules(stopping, estimator, scorer.names, owner)
         rounds, limit = _check_limits(n_rounds, budget, rules, owner)
@@ -134,7 +137,7 @@ class Plan:
                 rows = np.random.default_rng(root).permutation(rows)[: self.n_initial]
         else:
             rows = self.initial
-        if self.costs is not None and math.fsum(self.costs[rows]) > self.budget:
+        if self.costs is not None and math.fsum(self.costs[rows]) > self.budget * (1 + SLACK):
             raise ValueError(
                 f"budget must cover the {len(rows)} initial labels, which cost "
                 f"{math.fsum(self.costs[rows]):g}. Got {self.budget:g} in {self.owner}; raise "
@@ -148,11 +151,15 @@ class Plan:
             label = self.y[row]
         else:
             label = self.oracle(row)  # type: ignore[misc]
-        return None if is_missing(label) else _plain_label(label)
+        return (
+            None
+            if is_missing(label)
+            else _plain_label(label, classes=is_classifier(self.estimator))
+        )
 
     def label_array(self, rows: list[int], labels: list[Any]) -> np.ndarray:
         """Return labels that were bought as the estimator gets them."""
-        if self.y is not None and self.oracle is None:
+        if self.y is not None and self.oracle is None and self.y.dtype != object:
             return self.y[rows]
         return np.array(labels)
 
@@ -167,18 +174,23 @@ def seeded(estimator: Any, root: int) -> Any:
     return clone(estimator).set_params(**dict.fromkeys(names, root))
 
 
-def _plain_label(label: Any) -> Any:
+def _plain_label(label: Any, *, classes: bool) -> Any:
     """Return a label as a value that JSON keeps; an array of outputs as a list."""
     if isinstance(label, np.generic | np.ndarray):
         label = label.tolist()
-    if isinstance(label, str | bool | int | float):
-        return label
-    if isinstance(label, list | tuple) and all(isinstance(v, str | int | float) for v in label):
-        return list(label)
-    raise TypeError(
-        "A label must be text, a number, or a list of these for several outputs; None or NaN "
-        f"refuses. Got {label!r} of type {type(label).__name__}."
-    )
+    for value in label if isinstance(label, list | tuple) and label else [label]:
+        number = isinstance(value, int | float) and math.isfinite(value) and abs(value) < 2**63
+        if not (number or isinstance(value, str)):
+            raise TypeError(
+                "A label must be text, a finite number of 64 bits, or a list of these for several "
+                f"outputs; None or NaN refuses. Got {label!r} of type {type(label).__name__}."
+            )
+    if classes and isinstance(label, float) and label != round(label):
+        raise TypeError(
+            f"A label for a classifier must be text or a whole number; None or NaN refuses. Got "
+            f"{label!r}."
+        )
+    return list(label) if isinstance(label, tuple) else label
 
 
 def _known_rows(y: Any) -> np.ndarray:
@@ -228,6 +240,29 @@ def _check_y(y: Any, n_points: int, oracle: Any, owner: str) -> np.ndarray | Non
             f"y must have one label for each of the {n_points} rows of X. Got {got} in {owner}."
         )
     return labels
+
+
+def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, owner: str) -> Any:
+    """Return the rows to score on, with their columns in the order of `X`."""
+    if y_test is not None:
+        labels = np.asarray(y_test)
+        if len(_known_rows(labels)) < labels.size // max(labels[:1].size, 1):
+            raise ValueError(f"y_test must have no missing labels. Got some in {owner}.")
+        text = [array.dtype.kind in "US" for array in (labels, y) if array is not None]
+        if len(set(text)) > 1 and "O" not in (labels.dtype.kind, y.dtype.kind):  # type: ignore[union-attr]
+            raise TypeError(
+                "y_test must hold labels of the kind in y, texts or numbers. Got dtype "
+                f"{labels.dtype} where y has {y.dtype} in {owner}."  # type: ignore[union-attr]
+            )
+    if X_test is None or not (hasattr(X, "columns") and hasattr(X_test, "columns")):
+        return X_test
+    names, found = list(X.columns), list(X_test.columns)
+    if sorted(map(str, names)) != sorted(map(str, found)):
+        odd = set(map(str, names)) ^ set(map(str, found))
+        raise ValueError(
+            f"X_test must have the columns of X. Got {sorted(odd)} in only one of them in {owner}."
+        )
+    return X_test if names == found else X_test[names]
 
 
 def _check_initial(

@@ -1,17 +1,24 @@
 """Scores of a model by scikit-learn's scorers, on test rows or by cross-validation."""
 
+import copy
 import math
 import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring, get_scorer
-from sklearn.model_selection import check_cv, cross_validate
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring, get_scorer, log_loss
+from sklearn.model_selection import check_cv
 
-from sklearn_ical._validation import n_rows, warn
+from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
+
+# Names of columns of results beside the scores.
+TAKEN = {
+    *("strategy", "seed", "round", "n_labeled", "n_refused", "cost"),
+    *("fit_seconds", "query_seconds", "positions", "labels"),
+}
 
 
 class Scoring:
@@ -35,7 +42,7 @@ class Scoring:
                 "cv must be a number of folds or a splitter such as KFold, because the labeled "
                 f"rows grow from round to round. Got {cv!r}."
             )
-        self.scoring, self.X_test, self.cv = scoring, X_test, cv
+        self.scoring, self.X_test, self.cv = scoring, X_test, _without_state(cv)
         labels: Any = None if y_test is None else np.asarray(y_test)
         self.y_test: Any = labels
         if X_test is not None and n_rows(X_test, "X_test") != len(labels):
@@ -44,6 +51,12 @@ class Scoring:
                 f"and {len(labels)}."
             )
         self._scorers = _scorers(estimator, scoring)
+        taken = TAKEN.intersection(self.names or ())
+        if taken:
+            raise ValueError(
+                f"scoring must not use names of other columns of the result, {sorted(TAKEN)}. Got "
+                f"{sorted(taken)}."
+            )
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -55,60 +68,97 @@ class Scoring:
     def of_model(self, model: Any) -> dict[str, float]:
         """Return the scores of a fitted model on the test rows; NaN if there is no model yet."""
         if self.X_test is None or model is None:
-            return dict.fromkeys(self.names or (), math.nan)
-        model = _with_classes_of(model, self.y_test)
+            return self._undefined()
+        return self._scores(model, self.X_test, self.y_test)
+
+    def by_cv(self, estimator: Any, X: Any, y: np.ndarray, seed: int) -> dict[str, float]:
+        """Return the scores of clones cross-validated on the labeled rows: means over the folds.
+
+        A fold in which a metric is not defined does not count.
+        """
+        splitter = copy.copy(check_cv(self.cv, y, classifier=is_classifier(estimator)))
+        if hasattr(splitter, "random_state") and splitter.random_state is None:
+            splitter.random_state = seed
+        folds = []
+        try:
+            for train, test in splitter.split(X, y):
+                model = clone(estimator).fit(take_rows(X, train), y[train])
+                folds.append(self._scores(model, take_rows(X, test), y[test]))
+        except ValueError as error:  # too few labels to split, or to fit on
+            _warn_failed("cross-validation", error)
+        if not folds:
+            return self._undefined()
+        return {name: _mean_defined([fold[name] for fold in folds]) for name in folds[0]}
+
+    def _scores(self, model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+        model = _with_classes_of(model, y)
         if isinstance(self._scorers, Mapping):
-            return {
-                name: self._try(name, scorer, model, self.X_test, self.y_test)
-                for name, scorer in self._scorers.items()
-            }
-        found: Any = self._try("score", self._scorers, model, self.X_test, self.y_test)
+            return {n: self._try(n, scorer, model, X, y) for n, scorer in self._scorers.items()}
+        found: Any = self._try("score", self._scorers, model, X, y)
         return found if isinstance(found, dict) else {"score": found}
 
-    def by_cv(self, estimator: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-        """Return the mean scores of clones cross-validated on the labeled rows."""
-        scoring = self._scorers
-        splits = check_cv(self.cv, y, classifier=is_classifier(estimator))
-        try:
-            found = cross_validate(estimator, X, y, scoring=scoring, cv=splits, error_score="raise")
-        except Exception as error:
-            _warn_failed("cross-validation", error)
-            return dict.fromkeys(self.names or ("score",), math.nan)
-        means = {name[5:]: found[name] for name in found if name.startswith("test_")}
-        return {name: float(np.mean(values)) for name, values in means.items()}
+    def _undefined(self) -> dict[str, float]:
+        names = ("score",) if self.names is None else self.names
+        return dict.fromkeys(names, math.nan)
 
     @staticmethod
     def _try(name: str, scorer: Callable[..., Any], *arguments: Any) -> Any:
+        """Return a score, NaN where it is not defined; what is wrong in any case is raised."""
         try:
             found = scorer(*arguments)
-            if isinstance(found, Mapping):
-                return {str(k): float(v) for k, v in found.items()}
-            return float(found)
-        except Exception as error:
+        except ValueError as error:
             _warn_failed(name, error)
             return math.nan
+        if isinstance(found, Mapping):
+            return {str(k): float(v) for k, v in found.items()}
+        return float(found)
+
+
+def _mean_defined(values: list[float]) -> float:
+    """Return the mean of those that are not NaN, NaN if there are none."""
+    defined = [value for value in values if not math.isnan(value)]
+    return float(np.mean(defined)) if defined else math.nan
+
+
+def _without_state(cv: Any) -> Any:
+    """Return the splitter without a generator of its own: each round seeds it anew."""
+    if isinstance(getattr(cv, "random_state", 0), numbers.Integral):
+        return cv
+    cv = copy.copy(cv)
+    cv.random_state = None
+    return cv
 
 
 def _scorers(estimator: Any, scoring: Any) -> Any:
     """Return scorers by name, or the caller's own function of model, X and y."""
     if scoring is None:
-        if not hasattr(estimator, "score"):
-            return {"score": None}
         return {"score": check_scoring(estimator)}
     if isinstance(scoring, str):
-        return {scoring: get_scorer(scoring)}
+        return {scoring: _scorer(scoring)}
     if callable(scoring):
         return scoring
     if isinstance(scoring, Mapping) and scoring:
-        return {str(name): get_scorer(scorer) for name, scorer in scoring.items()}
+        return {str(name): _scorer(scorer) for name, scorer in scoring.items()}
     if isinstance(scoring, list | tuple | set) and scoring:
         names = sorted(scoring) if isinstance(scoring, set) else list(scoring)
         if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):
-            return {name: get_scorer(name) for name in names}
+            return {name: _scorer(name) for name in names}
     raise ValueError(
         "scoring must be None, the name of a scorer, a list of different names, a dict of scorers "
         f"or a function of model, X and y. Got {scoring!r}."
     )
+
+
+def _scorer(scoring: Any) -> Any:
+    """Return a scorer; that of the log loss knows the classes that the rows to score on lack."""
+    return _neg_log_loss if scoring == "neg_log_loss" else get_scorer(scoring)
+
+
+def _neg_log_loss(model: Any, X: Any, y: np.ndarray) -> float:
+    proba = model.predict_proba(X)
+    if len(model.classes_) < 2:
+        return 0.0
+    return -float(log_loss(y, proba, labels=model.classes_))
 
 
 class _WithClasses:

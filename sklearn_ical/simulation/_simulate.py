@@ -15,14 +15,13 @@ from sklearn_ical._random import root_seed, stream_seed
 from sklearn_ical._validation import check_positions, take_rows
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._journal import Journal, read_file
-from sklearn_ical.simulation._plan import Plan, seeded
+from sklearn_ical.simulation._plan import SLACK, Plan, seeded
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
 from sklearn_ical.simulation._stopping import RoundState
 from sklearn_ical.strategies import RandomQuery
 
 _LOG = logging.getLogger(__name__)
-_SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
 
 
 def simulate(
@@ -252,6 +251,12 @@ class _Loop:
             seconds = 0.0 if r == 0 else time.perf_counter() - start
             found = {"positions": rows.tolist(), "query_seconds": seconds}
             self.journal.append("picks", found)
+        elif not self._may_ask(found["positions"]):
+            raise CheckpointError(
+                f"{self.journal.path} is no checkpoint of one simulation: the rows chosen in round "
+                f"{r}, {found['positions']!r}, are not all among those without a label. Move it "
+                "away to start anew."
+            )
         return found["positions"], found["query_seconds"]
 
     def _query(self, r: int) -> np.ndarray:
@@ -301,13 +306,14 @@ class _Loop:
             self.labels.append(found["label"])
 
     def _check_kind(self, label: Any, row: int) -> None:
-        """Refuse text among numbers, which would turn the numbers into text."""
+        """Refuse a label that cannot stand beside those before, before it is written down."""
         if label is None or not self.labels:
             return
-        if isinstance(label, str) != isinstance(self.labels[0], str):
+        first = self.labels[0]
+        if _kind(label) != _kind(first):
             raise TypeError(
-                f"All labels must be texts, or all numbers. Got {label!r} for row {row} after "
-                f"{self.labels[0]!r}."
+                "All labels must be texts, all numbers, or all lists of one length. Got "
+                f"{label!r} for row {row} after {first!r}."
             )
 
     def _fit_and_score(self, r: int, record: Round) -> Round:
@@ -316,10 +322,12 @@ class _Loop:
         model = self._model(r)
         record = replace(record, fit_seconds=time.perf_counter() - start)
         scoring = self.plan.scoring
-        if scoring.cv is not None:
+        if scoring.cv is not None and model is not None:
             rows, y = self._known(r)
-            clone = seeded(self.plan.estimator, stream_seed(self.root, r))
-            record = replace(record, scores=scoring.by_cv(clone, take_rows(self.plan.X, rows), y))
+            seed = stream_seed(self.root, r)
+            clone = seeded(self.plan.estimator, seed)
+            scores = scoring.by_cv(clone, take_rows(self.plan.X, rows), y, seed)
+            record = replace(record, scores=scores)
         else:
             record = replace(record, scores=scoring.of_model(model))
         state = self._state([*self.rounds, record])
@@ -370,13 +378,19 @@ class _Loop:
         free[self.refused] = False
         return np.flatnonzero(free)
 
+    def _may_ask(self, rows: Any) -> bool:
+        """Tell whether these are distinct rows without a label."""
+        if not isinstance(rows, list) or not all(type(row) is int for row in rows):
+            return False
+        return len(set(rows)) == len(rows) and set(rows) <= set(self._unlabeled().tolist())
+
     def _spent(self) -> float:
         costs = self.plan.costs
         return float(len(self.positions)) if costs is None else math.fsum(costs[self.positions])
 
     def _left(self) -> float:
         """Return what is left of the budget."""
-        return self.plan.budget * (1 + _SLACK) - self._spent()
+        return self.plan.budget * (1 + SLACK) - self._spent()
 
     def _state(self, rounds: list[Round]) -> RoundState:
         labeled = np.array(self.positions, dtype=np.intp)
@@ -397,6 +411,13 @@ class _Loop:
         if cheapest > self._left():
             return f"budget: {self._spent():g} of {plan.budget:g} are spent"
         return None
+
+
+def _kind(label: Any) -> Any:
+    """Return what labels of one run have in common."""
+    if isinstance(label, list):
+        return [_kind(value) for value in label]
+    return "text" if isinstance(label, str) else "number"
 
 
 def read_checkpoint(path: Any) -> SimulationResult:

@@ -208,7 +208,7 @@ class Patience(StoppingRule):
         for score in scores:
             if score > best + self.min_delta:
                 best, since = score, 0
-            else:
+            elif best > -math.inf:  # scores that are not defined yet do not count
                 since += 1
         if since >= self.n_rounds:
             name = _score(rounds[-1], self.metric)[0]
@@ -248,7 +248,7 @@ class StablePredictions(StoppingRule):
     n_rounds: int = 3
 
     def __post_init__(self) -> None:
-        _check_number(self.threshold, "threshold", "StablePredictions")
+        _check_number(self.threshold, "threshold", "StablePredictions", maximum=1)
         check_integer(self.n_rounds, "n_rounds", "StablePredictions")
 
     def measure(self, state: RoundState) -> float:
@@ -364,15 +364,23 @@ def _check_metric(metric: str | None, metrics: tuple[str, ...] | None, owner: st
 
 
 def _check_number(
-    value: Any, name: str, owner: str, *, minimum: float = -math.inf, above: float = -math.inf
+    value: Any,
+    name: str,
+    owner: str,
+    *,
+    minimum: float = -math.inf,
+    above: float = -math.inf,
+    maximum: float = math.inf,
 ) -> None:
-    """Refuse what is no finite number, or a number that is too small."""
+    """Refuse what is no finite number, or a number out of range."""
     rule = "a finite number"
     if minimum > -math.inf:
         rule += f" >= {minimum:g}"
     if above > -math.inf:
         rule += f" > {above:g}"
+    if maximum < math.inf:
+        rule += f" <= {maximum:g}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be {rule}. Got {value!r} in {owner}.")
-    if not math.isfinite(value) or value < minimum or value <= above:
+    if not math.isfinite(value) or not (minimum <= value <= maximum and value > above):
         raise ValueError(f"{name} must be {rule}. Got {value!r} in {owner}.")

@@ -1,6 +1,7 @@
 """`sklearn-ical compare`, run as a process like a user runs it."""
 
 import csv
+import json
 import subprocess
 import sys
 import time
@@ -365,6 +366,59 @@ def test_compare_says_what_is_wrong_with_the_data(call, mixed, tmp_path, options
     assert not (tmp_path / "out").exists()
 
 
+def test_compare_keeps_text_labels_and_leaves_columns_out(call, tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = ("01", "1", "2")
+    lines = ["id,size,label"] + [
+        f"{i},{kind + rng.normal(scale=0.3):.3f},{kinds[kind]}"
+        for i, kind in enumerate(rng.integers(3, size=90))
+    ]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    options = SMALL | {
+        "--data": tmp_path / "data.csv", "--target": "label", "--strategies": "margin",
+    }  # fmt: skip
+    out = tmp_path / "out"
+    code, _, stderr = call("compare", "--out", out, *flat(options), "--ignore-column", "id")
+    assert code == 0, stderr
+    (checkpoint,) = (out / "runs").glob("margin-seed0.jsonl")
+    header, *events = map(json.loads, checkpoint.read_text().splitlines())
+    assert header["X"]["columns"] == ["size"]
+    assert {e["label"]["label"] for e in events if "label" in e} == set(kinds)
+    other = tmp_path / "other"
+    code, _, stderr = call("compare", "--out", other, *flat(options), "--ignore-column", "ID")
+    assert code == 1
+    assert "--ignore-column must name a column of --data: 'id', 'size'. Got 'ID'." in stderr
+
+
+def test_compare_refuses_labels_with_fractions(call, tmp_path):
+    lines = ["a,b", *(f"{i},{i / 7:.3f}" for i in range(30))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    code, _, stderr = call(
+        "compare", "--data", tmp_path / "data.csv", "--target", "b", "--out", tmp_path / "o"
+    )
+    assert code == 1
+    assert "labels must be classes" in stderr
+
+
+def test_compare_resumes_data_with_gaps(process, mixed, tmp_path):
+    options = SMALL | {"--data": mixed, "--target": "kind", "--strategies": "margin"}
+    assert process("compare", "--out", tmp_path, *flat(options)).returncode == 0
+    first = (tmp_path / "results.csv").read_bytes()
+    (tmp_path / "results.csv").unlink()
+    (tmp_path / "learning_curves.png").unlink()
+    done = process("compare", "--out", tmp_path, *flat(options), "--resume")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "results.csv").read_bytes() == first
+
+
+def test_compare_says_when_the_budget_does_not_cover_the_start(call, mixed, tmp_path):
+    options = {"--data": mixed, "--target": "kind", "--cost-column": "minutes", "--budget": 1}
+    code, stdout, stderr = call("compare", "--out", tmp_path / "out", *flat(options))
+    assert (code, stdout) == (1, "")
+    assert "budget must cover the 20 initial labels" in stderr
+    assert "Traceback" not in stderr
+
+
 # Resuming
 
 
@@ -405,6 +459,7 @@ def test_compare_resumes_nothing_else_and_starts_anew_by_force(call, tmp_path):
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     code, _, stderr = call(*arguments, *flat(options), "--resume")
     assert (code, "results.csv exists. Pass --force" in stderr) == (1, True)
+    assert "Pass --force beside --resume" in stderr
     changed = options | {"--batch-size": 4}
     code, _, stderr = call(*arguments, *flat(changed), "--resume", "--force")
     assert code == 1

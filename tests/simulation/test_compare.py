@@ -118,6 +118,12 @@ def test_when_all_runs_fail_the_first_error_is_shown(data):
         run(data, [Fails()])
 
 
+def test_budget_that_does_not_cover_the_start_is_refused_before_any_work(data, tmp_path):
+    with pytest.raises(ValueError, match="budget must cover the 6 initial labels, which cost 24"):
+        run(data, [RandomQuery()], cost=np.full(60, 4.0), budget=20, checkpoint=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_checkpoints_are_resumed_and_refused(data, tmp_path):
     folder = tmp_path / "new" / "runs"
     strategies = {"a/b": MarginQuery(), "random": RandomQuery()}

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
 from sklearn_ical import MarginQuery
 from sklearn_ical.exceptions import CheckpointError
@@ -211,6 +213,55 @@ def test_parameters_without_effect_may_differ(data, tmp_path):
     expected = run(data, tmp_path / "c", n_rounds=1)
     forest = RandomForestClassifier(4, n_jobs=2, random_state=7, verbose=0)
     assert run(data, tmp_path / "c", n_rounds=1, estimator=forest) == expected
+
+
+def test_estimators_with_parameters_that_are_nan_resume(data, tmp_path):
+    model = make_pipeline(SimpleImputer(), RandomForestClassifier(4))
+    assert run(data, tmp_path / "c", estimator=model) == run(data, tmp_path / "c", estimator=model)
+
+
+def test_checkpoint_of_another_function_is_refused(data, tmp_path):
+    run(data, tmp_path / "c", scoring=lambda model, X, y: 0.5)
+    run(data, tmp_path / "c", scoring=lambda model, X, y: 0.5)
+    for other in (lambda model, X, y: 0.7, lambda model, X, y, least=0.5: least):
+        with pytest.raises(CheckpointError, match=r"scoring\.\w+ is .* there and"):
+            run(data, tmp_path / "c", scoring=other)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"picks": 3}', "line .* should hold 'picks' and holds 'picks'"),
+        ("[1]", r"line .* should hold 'picks' and holds \[1\]"),
+        ('{"picks": {"positions": [999], "query_seconds": 0}}', r"\[999\], are not all among"),
+        ('{"picks": {"positions": [0, 0], "query_seconds": 0}}', "are not all among"),
+        ('{"picks": {"positions": "ab", "query_seconds": 0}}', "are not all among"),
+        ("[" * 100_000, "is damaged: line"),
+    ],
+)
+def test_damaged_records_are_refused(data, tmp_path, line, words):
+    run(data, tmp_path / "c", n_rounds=1)
+    content = (tmp_path / "c").read_text()
+    (tmp_path / "c").write_text(f"{content}{line}\n\n\n")
+    if not line.startswith("[["):
+        (tmp_path / "c").write_text(f"{content}{line}\n")
+    with pytest.raises(CheckpointError, match=words):
+        run(data, tmp_path / "c", n_rounds=2)
+
+
+def test_row_chosen_twice_is_refused(data, tmp_path):
+    first = run(data, tmp_path / "c", n_rounds=1).positions[0]
+    with (tmp_path / "c").open("a") as file:
+        file.write(f'{{"picks": {{"positions": [{first}], "query_seconds": 0}}}}\n')
+    with pytest.raises(CheckpointError, match="are not all among those without a label"):
+        run(data, tmp_path / "c", n_rounds=2)
+
+
+def test_device_is_no_checkpoint(data):
+    with pytest.raises(
+        CheckpointError, match=r"checkpoint must be a path of a file. Got /dev/full"
+    ):
+        run(data, "/dev/full")
 
 
 @pytest.mark.parametrize("content", [b"precious", b'{"a": 1}\n', b"\x89PNG\n"])

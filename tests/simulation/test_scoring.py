@@ -111,10 +111,83 @@ def test_classes_never_seen_have_probability_zero(data):
 
 
 def test_score_that_is_not_defined_is_nan_with_a_warning(data):
-    with pytest.warns(ScoreFailedWarning, match="The score 'neg_log_loss' is not defined here"):
-        result = run(data, LinearSVC(), scoring=["accuracy", "neg_log_loss"], n_rounds=1)
-    assert np.isnan(result.scores["neg_log_loss"]).all()
+    # Area under the curve is for two classes unless told otherwise.
+    with pytest.warns(ScoreFailedWarning, match="The score 'roc_auc' is not defined here"):
+        result = run(data, scoring=["accuracy", "roc_auc"], n_rounds=1)
+    assert np.isnan(result.scores["roc_auc"]).all()
     assert np.isfinite(result.scores["accuracy"]).all()
+
+
+def test_log_loss_is_defined_where_the_test_rows_lack_a_class(data):
+    few = data | {"X_test": data["X_test"][:2], "y_test": np.array(["a", "b"])}
+    result = run(few, scoring="neg_log_loss", n_rounds=0)
+    proba = next(models(result, data)).predict_proba(few["X_test"])
+    expected = np.log(np.clip([proba[0, 0], proba[1, 1]], np.finfo(float).eps, 1)).mean()
+    assert result.scores["neg_log_loss"][0] == pytest.approx(expected)
+    one = data | {"y": np.full(80, "a"), "y_test": np.full(40, "a")}
+    assert run(one, scoring="neg_log_loss", n_rounds=0).scores["neg_log_loss"][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("scoring", "error", "words"),
+    [
+        (lambda model, X, y: 1 / 0, ZeroDivisionError, "division by zero"),
+        (lambda model, X, y: "x", ValueError, "could not convert"),
+        (accuracy_score, TypeError, "argument"),
+    ],
+)
+def test_function_that_is_wrong_in_any_case_is_not_hidden(data, scoring, error, words):
+    with pytest.raises(error, match=words):
+        run(data, scoring=scoring, n_rounds=0)
+
+
+def test_metric_that_the_model_cannot_have_is_not_hidden(data):
+    with pytest.raises(AttributeError, match="predict_proba"):
+        run(data, LinearSVC(), scoring="neg_log_loss")
+
+
+def test_names_of_other_columns_are_refused(data):
+    with pytest.raises(ValueError, match=r"scoring must not use names .* Got \['cost'\]"):
+        run(data, scoring={"cost": "accuracy"})
+
+
+def test_test_rows_have_their_columns_by_name(data):
+    pandas = pytest.importorskip("pandas")
+    X, X_test = (pandas.DataFrame(data[name], columns=list("pqr")) for name in ("X", "X_test"))
+    expected = run(data | {"X": X, "X_test": X_test})
+    assert run(data | {"X": X, "X_test": X_test[["r", "p", "q"]]}) == expected
+    with pytest.raises(ValueError, match=r"X_test must have the columns of X. Got \['r'\] in only"):
+        run(data | {"X": X, "X_test": X_test[["p", "q"]]})
+
+
+def test_test_labels_that_cannot_be_are_refused(data):
+    with pytest.raises(ValueError, match="y_test must have no missing labels"):
+        run(data | {"y_test": [None, *data["y_test"][1:]]})
+    with pytest.raises(TypeError, match="y_test must hold labels of the kind in y, texts or num"):
+        run(data | {"y_test": np.zeros(40)})
+
+
+def test_cv_without_a_seed_is_seeded_by_the_run(data, tmp_path):
+    settings = data | {"X_test": None, "y_test": None}
+    splits = KFold(3, shuffle=True)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    result = run(settings, cv=splits, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+    assert run(settings, cv=splits) == result
+    assert splits.random_state is None
+    content = (tmp_path / "c").read_bytes()
+    (tmp_path / "c").write_bytes(content[: len(content) // 2])
+    assert run(settings, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "c") == result
+    assert run(settings, cv=KFold(3, shuffle=True, random_state=5)) != result
+
+
+def test_cv_leaves_out_folds_where_a_metric_is_not_defined(data):
+    settings = data | {"X_test": None, "y_test": None}
+    with pytest.warns(ScoreFailedWarning, match="roc_auc_ovr"):
+        result = run(
+            settings, cv=KFold(6), n_initial=12, scoring=["accuracy", "roc_auc_ovr"], n_rounds=0
+        )
+    assert result.scores["accuracy"][0] > 0.2
 
 
 def test_cv_that_is_not_defined_is_nan_with_a_warning(data):
@@ -123,12 +196,3 @@ def test_cv_that_is_not_defined_is_nan_with_a_warning(data):
         result = run(settings, cv=5, n_initial=3, scoring=["accuracy"], n_rounds=1, batch_size=40)
     assert math.isnan(result.scores["accuracy"][0])
     assert result.scores["accuracy"][1] > 0.3
-
-
-def test_function_that_fails_is_nan_with_a_warning(data):
-    def fails(model, X, y):
-        raise RuntimeError("no score today")
-
-    with pytest.warns(ScoreFailedWarning, match="no score today"):
-        result = run(data, scoring=fails, n_rounds=0)
-    assert math.isnan(result.scores["score"][0])

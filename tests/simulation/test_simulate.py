@@ -335,14 +335,48 @@ def test_refused_initial_rows_leave_nothing_to_fit(data):
 
 def test_labels_of_odd_kinds_are_refused(data):
     X, _, X_test, y_test = data
-    with pytest.raises(TypeError, match=r"A label must be text, a number, .* Got \{'a': 1\} of ty"):
+    with pytest.raises(TypeError, match=r"A label must be text, a finite .* Got \{'a': 1\} of ty"):
         run((X, None, X_test, y_test), oracle=lambda row: {"a": 1})
+
+
+@pytest.mark.parametrize("odd", [[1, 2], [], 1.5, math.inf, 10**30, b"a"])
+def test_odd_answers_are_refused_before_they_are_written_down(data, tmp_path, odd):
+    X, _, X_test, y_test = data
+    numbers = (X, None, X_test, (y_test == "a").astype(int))
+    answers = iter([1, odd])
+    with pytest.raises(TypeError, match=r"A label|All labels"):
+        run(numbers, oracle=lambda row: next(answers), checkpoint=tmp_path / "c")
+    result = run(numbers, oracle=lambda row: row % 2, checkpoint=tmp_path / "c")
+    assert result.labels[0] == 1
+    assert len(result.rounds) == 3
+
+
+@pytest.mark.parametrize("kind", ["int", "bool", "pandas", "polars"])
+def test_missing_labels_among_others_of_a_kind(data, kind):
+    X, y, X_test, y_test = data
+    labels = [None, *(y[1:] == "a").tolist()]
+    if kind == "int":
+        labels = [None, *map(int, labels[1:])]
+    elif kind == "pandas":
+        labels = pytest.importorskip("pandas").Series(labels, dtype="boolean")
+    elif kind == "polars":
+        labels = pytest.importorskip("polars").Series(labels)
+    result = run((X, labels, X_test, y_test == "a"), n_rounds=30)
+    assert result.refused.tolist() == [0]
+    assert set(result.labels.tolist()) == {0, 1}
+
+
+def test_costs_that_round_still_pay_for_the_initial_rows(data):
+    result = run(data, strategy=MarginQuery(), cost=np.full(60, 0.1), budget=0.3, n_initial=3)
+    assert result.n_labeled.tolist() == [3]
 
 
 def test_texts_among_numbers_are_refused(data):
     X, _, X_test, y_test = data
     answers = iter([1, 2, "3"])
-    with pytest.raises(TypeError, match=r"all numbers. Got '3' for row \d+ after 1") as caught:
+    with pytest.raises(
+        TypeError, match=r"all lists of one length. Got '3' for row \d+ after 1"
+    ) as caught:
         run((X, None, X_test, y_test), oracle=lambda row: next(answers))
     assert caught.value.result.labels.tolist() == [1, 2]
 
@@ -492,7 +526,7 @@ def test_result_is_frozen_and_compares_without_times(data):
         ({"strategy": 3}, TypeError, "strategy must have the methods query, get_params. Got int"),
         ({"estimator": [1]}, TypeError, "estimator must have the methods fit, .* Got list without"),
         ({"X_test": [[0.0]]}, ValueError, "X_test and y_test must be given together. Got no y_te"),
-        ({"cv": 3, "X_test": [[0.0]], "y_test": [0]}, ValueError, "or from cv. Got both"),
+        ({"cv": 3, "X_test": [[0.0]], "y_test": ["a"]}, ValueError, "or from cv. Got both"),
         ({"X_test": None, "scoring": "accuracy"}, ValueError, "scoring='accuracy' needs rows to"),
         ({"scoring": "acuracy"}, ValueError, "acuracy"),
         ({"cv": [([0], [1])]}, TypeError, "cv must be a number of folds or a splitter"),

@@ -70,6 +70,7 @@ def test_target_score_is_reached_at_equality():
         ((0.5, 0.6, 0.55, 0.58), True),
         ((math.nan, math.nan, 0.1), False),
         ((0.5, math.nan, math.nan), True),
+        ((math.nan, math.nan, math.nan), False),
     ],
 )
 def test_patience_counts_rounds_without_a_better_score(scores, stops):
@@ -218,7 +219,12 @@ def test_own_rule_measures_and_stops(data):
         (lambda: TargetScore(math.inf), ValueError, "target must be a finite number. Got inf"),
         (lambda: Patience(0), ValueError, "n_rounds must be an integer >= 1. Got 0 in Patience"),
         (lambda: Patience(min_delta=-1), ValueError, "min_delta must be a finite number >= 0. Got"),
-        (lambda: StablePredictions(True), TypeError, "threshold must be a finite number. Got True"),
+        (
+            lambda: StablePredictions(True),
+            TypeError,
+            "threshold must be a finite number <= 1. Got True",
+        ),
+        (lambda: StablePredictions(5), ValueError, "threshold must be a finite number <= 1. Got 5"),
         (lambda: StablePredictions(n_rounds=1.5), TypeError, "n_rounds must be an integer"),
         (lambda: OverallUncertainty(-1), ValueError, "threshold must be a finite number >= 0. Got"),
         (lambda: Budget(0), ValueError, "budget must be a finite number > 0. Got 0 in Budget"),
