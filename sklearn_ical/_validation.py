@@ -21,6 +21,8 @@ from sklearn.utils.validation import _num_samples
 
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
 
+SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
+
 
 def check_parameters(estimator: Any) -> None:
     """Check an estimator's hyper-parameters against its ``_parameter_constraints``."""
@@ -229,7 +231,7 @@ def check_budget(budget: Any, costs: np.ndarray | None, owner: str) -> float:
             f"budget must be a finite number > 0, in the unit of costs. Got {budget!r} in {owner}; "
             "pass None where there is no limit."
         )
-    limit = float(budget) * (1 + 1e-9)
+    limit = float(budget) * (1 + SLACK)
     cheapest = float(costs.min())
     if cheapest > limit:
         raise ValueError(
@@ -247,6 +249,22 @@ def is_missing(label: Any) -> bool:
         return bool(np.any(label != label))
     except (TypeError, ValueError):  # pandas.NA is neither equal nor unequal to itself
         return True
+
+
+def missing_rows(labels: np.ndarray) -> np.ndarray:
+    """Tell for each row whether its label, or one among its outputs, is missing."""
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.array([is_missing(label) for label in labels.flat], dtype=bool)
+    else:
+        return np.zeros(len(labels), dtype=bool)
+    return np.asarray(np.any(missing.reshape(len(labels), -1), axis=1))
+
+
+def needs_of(strategy: Any) -> tuple[str, ...]:
+    """Return what a strategy's tags ask for; nothing where it has none."""
+    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
 
 
 def warn_equal_utilities(owner: str) -> None:

@@ -1,6 +1,5 @@
 """`sklearn-ical compare`: options checked against the data, progress, table and files."""
 
-import csv
 import io
 import sys
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ import typer
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
+from sklearn_ical.cli._csv import place_of
 from sklearn_ical.cli._errors import CommandError, warnings_as_notes
 from sklearn_ical.cli._estimators import DRAWN, build_estimator
-from sklearn_ical.cli._files import check_free, write
+from sklearn_ical.cli._files import check_free, csv_text, write
 from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
 from sklearn_ical.cli._tables import Dataset, read_dataset
 from sklearn_ical.plotting import LearningCurvesDisplay
@@ -230,11 +230,10 @@ def _without_costs(dataset: Dataset, column: str) -> tuple[Any, np.ndarray]:
 
 def _check_columns(dataset: Dataset, columns: tuple[str, ...], option: str) -> None:
     """Refuse names that are no columns of the data."""
-    known = () if isinstance(dataset.X, np.ndarray) else tuple(dataset.X.columns)
     for column in columns:
-        if column not in known:
-            listed = ", ".join(map(repr, known)) or "none, its columns have no names"
-            raise CommandError(f"{option} must name a column of --data: {listed}. Got {column!r}.")
+        if isinstance(dataset.X, np.ndarray):
+            raise CommandError(f"{option} needs --data with names of columns. Got {column!r}.")
+        place_of(column, list(dataset.X.columns), "--data", option)
 
 
 def _check_classes(y: np.ndarray) -> None:
@@ -280,27 +279,14 @@ def _table(result: ComparisonResult, asked: Comparison) -> Any:
         if metric not in (None, row.metric):
             table.add_section()
         metric = row.metric
-        difference = row.difference
-        table.add_row(
-            row.metric,
-            row.strategy,
-            str(row.n_runs),
-            str(row.final),
-            str(row.area),
-            "-" if difference is None else f"{difference:+}",
-            "-" if difference is None else f"{row.wins}/{row.ties}/{row.losses}",
-        )
+        table.add_row(*row.cells())
     return table
 
 
 def _csv(result: ComparisonResult) -> bytes:
     """Return one line for each strategy, seed and round, with numbers in full precision."""
     columns = {k: v for k, v in result.to_columns().items() if k not in NOT_IN_CSV}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue().encode()
+    return csv_text([columns, *zip(*columns.values(), strict=True)]).encode()
 
 
 def _figure(result: ComparisonResult, asked: Comparison) -> bytes:

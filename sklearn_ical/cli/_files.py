@@ -1,8 +1,12 @@
 """Paths: what can be read, what may be written, and writing it; no content of files."""
 
+import csv
+import io
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 def check_readable(path: Path) -> None:
@@ -32,6 +36,13 @@ def write(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows, the header among them, as the text of a csv file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def print_bytes(content: bytes) -> None:

@@ -1,7 +1,5 @@
 """`sklearn-ical query`: from a model file and a pool file to the rows to label next."""
 
-import csv
-import io
 import json
 import math
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from typing import Any
 from sklearn_ical.cli._csv import STDIN, place_of
 from sklearn_ical.cli._errors import CommandError, one_line, warnings_as_notes
 from sklearn_ical.cli._features import rows_for_model
-from sklearn_ical.cli._files import check_free, check_readable, print_bytes, write
+from sklearn_ical.cli._files import check_free, check_readable, csv_text, print_bytes, write
 from sklearn_ical.cli._models import read_model
 from sklearn_ical.cli._progress import steps
 from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
@@ -175,11 +173,8 @@ def _text(picks: list[Pick]) -> str:
 
 
 def _csv(picks: list[Pick], with_ids: bool) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("position", "utility", *["id"] * with_ids))
-    writer.writerows((pick.position, pick.utility, *[pick.id] * with_ids) for pick in picks)
-    return text.getvalue()
+    header = ("position", "utility", *["id"] * with_ids)
+    return csv_text([header, *((p.position, p.utility, *[p.id] * with_ids) for p in picks)])
 
 
 def _json(picks: list[Pick]) -> str:

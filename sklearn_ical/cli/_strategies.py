@@ -1,15 +1,13 @@
 """The names of the strategies on the command line, and `sklearn-ical strategies`."""
 
-import csv
 import inspect
-import io
 import json
 import sys
 from dataclasses import asdict
 from typing import Any
 
 import sklearn_ical
-from sklearn_ical.cli._files import print_bytes
+from sklearn_ical.cli._files import csv_text, print_bytes
 
 # Names of classes, not classes: a command's help must not wait for numpy and scikit-learn.
 STRATEGIES = {
@@ -40,11 +38,7 @@ def listing(list_format: str) -> None:
     if list_format == "json":
         print_bytes(f"{json.dumps(records, indent=2)}\n".encode())
     elif list_format == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(_cells(record) for record in records)
-        print_bytes(text.getvalue().encode())
+        print_bytes(csv_text([COLUMNS, *map(_cells, records)]).encode())
     else:
         _print_table(records)
 

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_ical._validation import n_rows
+from sklearn_ical._validation import n_rows, needs_of
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import OWNER
 from sklearn_ical.samplers import get_sampler
@@ -150,7 +150,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         self._check_parameters("query")
         strategy, labeled = self.strategy, {}
-        if isinstance(strategy, BaseQuery) or "labeled" in _needs(strategy):
+        if isinstance(strategy, BaseQuery) or "labeled" in needs_of(strategy):
             labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
         return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
 
@@ -374,11 +374,6 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         if params and sklearn.get_config()["enable_metadata_routing"]:
             return process_routing(self, method, **params)["estimator"][method]
         return params
-
-
-def _needs(strategy: Any) -> tuple[str, ...]:
-    """Return what a strategy's tags ask for; nothing where it has none."""
-    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
 
 
 def _draw_from(learner: ActiveLearner) -> Any:

@@ -73,9 +73,7 @@ def missing(labels: Any) -> np.ndarray:
     if sparse.issparse(labels):
         return np.zeros(labels.shape[0], dtype=bool)
     host = _array.to_host(labels) if _array.is_array(labels) else labels
-    cells = np.asarray(host, dtype=object)
-    is_missing = np.array([_validation.is_missing(cell) for cell in cells.flat], dtype=bool)
-    return np.any(is_missing.reshape(len(cells), -1), axis=1)
+    return _validation.missing_rows(np.asarray(host, dtype=object))
 
 
 def _join_arrays(old: np.ndarray, new: np.ndarray, name: str) -> np.ndarray:

@@ -116,8 +116,7 @@ def compare_strategies(
         for name, strategy in named.items()
     }  # fmt: skip
     for plan in plans.values():
-        for seed in wanted:
-            plan.initial_rows(seed)  # refuses a budget that does not cover them
+        _prepare(plan, wanted, checkpointed=checkpoint is not None)
     paths = _checkpoints(checkpoint, named, wanted)
     jobs = (
         joblib.delayed(_one_run)(name, seed, plan, paths.get((name, seed)), os.getpid())
@@ -137,6 +136,14 @@ def compare_strategies(
             if callback is not None:
                 callback(name, seed)
     return _collect(ended, list(named), wanted)
+
+
+def _prepare(plan: Plan, seeds: list[int], *, checkpointed: bool) -> None:
+    """Refuse a budget that does not cover the start, and hash the data here, once."""
+    for seed in seeds:
+        plan.initial_rows(seed)
+    if checkpointed:
+        plan.header  # noqa: B018  (kept, it goes to the workers with the plan)
 
 
 def _one_run(

@@ -86,6 +86,26 @@ class Summary:
     ties: int = 0
     losses: int = 0
 
+    def cells(self) -> tuple[str, ...]:
+        """Return a line of a table.
+
+        Returns
+        -------
+        cells : tuple of str
+            Metric, strategy, runs, final, area, difference, and seeds won, tied and lost; "-"
+            for the last two of the baseline.
+        """
+        difference = self.difference
+        return (
+            self.metric,
+            self.strategy,
+            str(self.n_runs),
+            str(self.final),
+            str(self.area),
+            "-" if difference is None else f"{difference:+}",
+            "-" if difference is None else f"{self.wins}/{self.ties}/{self.losses}",
+        )
+
 
 @dataclass(frozen=True)
 class ComparisonResult:
@@ -200,7 +220,7 @@ class ComparisonResult:
 
     def __str__(self) -> str:
         header = ("metric", "strategy", "runs", "final", "area", "difference", "w/t/l")
-        lines = [header, *map(_cells, self.summarize())]
+        lines = [header, *(summary.cells() for summary in self.summarize())]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         rows = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
         failed = [f"failed: {f.strategy}, seed {f.seed}: {f.error}" for f in self.failures]
@@ -246,17 +266,3 @@ def _mean_height(x: np.ndarray, y: np.ndarray, first: float, last: float) -> flo
     at = np.concatenate([[first], x[inner], [last]])
     heights = np.concatenate([ends[:1], y[inner], ends[1:]])
     return float(np.trapezoid(heights, at) / (last - first))
-
-
-def _cells(summary: Summary) -> tuple[str, ...]:
-    """Return one line of the table in text."""
-    difference = summary.difference
-    return (
-        summary.metric,
-        summary.strategy,
-        str(summary.n_runs),
-        str(summary.final),
-        str(summary.area),
-        "-" if difference is None else f"{difference:+}",
-        "-" if difference is None else f"{summary.wins}/{summary.ties}/{summary.losses}",
-    )

@@ -3,16 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from sklearn_ical._validation import (
+    SLACK,
     check_costs,
     check_integer,
     check_positions,
     is_missing,
+    missing_rows,
     n_rows,
     sliceable,
 )
@@ -20,8 +23,6 @@ from sklearn_ical.simulation._identity import describe, describe_data, versions
 from sklearn_ical.simulation._scoring import Scoring
 from sklearn_ical.simulation._start import balanced_rows
 from sklearn_ical.simulation._stopping import Budget, StoppingRule
-
-SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,9 @@ class Plan:
             callbacks=_check_callbacks(callbacks, owner),
         )
 
+    @cached_property  # data are hashed once, not by each worker
     def header(self) -> dict[str, Any]:
-        """Return what the result follows from, `n_rounds`, `budget` and the seed apart."""
+        """What the result follows from, `n_rounds`, `budget` and the seed apart."""
         rules = [{"class": type(rule).__name__, **describe(vars(rule))} for rule in self.rules]
         return {
             **versions(),
@@ -130,7 +132,11 @@ class Plan:
     def initial_rows(self, root: int) -> np.ndarray:
         """Return the rows that are labeled from the start, refused if the budget is too small."""
         if isinstance(self.initial, str):
-            rows = np.arange(self.n_points) if self.y is None else _known_rows(self.y)
+            rows = (
+                np.arange(self.n_points)
+                if self.y is None
+                else np.flatnonzero(~missing_rows(self.y))
+            )
             if self.initial == "balanced":
                 rows = rows[balanced_rows(self.y[rows], self.n_initial, root)]  # type: ignore[index]
             else:
@@ -193,15 +199,6 @@ def _plain_label(label: Any, *, classes: bool) -> Any:
     return list(label) if isinstance(label, tuple) else label
 
 
-def _known_rows(y: Any) -> np.ndarray:
-    """Return the positions of the labels that are not missing."""
-    if y.dtype.kind == "f":
-        return np.flatnonzero(~np.isnan(y.reshape(len(y), -1)).any(axis=1))
-    if y.dtype.kind == "O":
-        return np.flatnonzero([not is_missing(label) for label in y])
-    return np.arange(len(y))
-
-
 def _check_objects(estimator: Any, strategy: Any, oracle: Any, owner: str) -> None:
     for name, value, methods in (
         ("estimator", estimator, ("fit", "predict", "get_params")),
@@ -246,7 +243,7 @@ def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, owner: s
     """Return the rows to score on, with their columns in the order of `X`."""
     if y_test is not None:
         labels = np.asarray(y_test)
-        if len(_known_rows(labels)) < labels.size // max(labels[:1].size, 1):
+        if missing_rows(labels).any():
             raise ValueError(f"y_test must have no missing labels. Got some in {owner}.")
         text = [array.dtype.kind in "US" for array in (labels, y) if array is not None]
         if len(set(text)) > 1 and "O" not in (labels.dtype.kind, y.dtype.kind):  # type: ignore[union-attr]
@@ -300,7 +297,7 @@ def _check_n_initial(
     if not isinstance(initial, str):
         return len(initial)
     n_initial = check_integer(n_initial, "n_initial", owner)
-    known = n_points if y is None else len(_known_rows(y))
+    known = n_points if y is None else int((~missing_rows(y)).sum())
     if n_initial > known:
         raise ValueError(
             f"n_initial must not exceed the number of rows with a label, {known}. Got "

@@ -1,10 +1,9 @@
 """Progress bars on stderr, by rich, which is loaded only where they are asked for."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 
 @contextmanager
@@ -34,7 +33,7 @@ def bars(verbose: Any, totals: Mapping[str, float]) -> Iterator[Callable[[str], 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
         tasks = {
-            name: progress.add_task(name, total=int(total) if np.isfinite(total) else None)
+            name: progress.add_task(name, total=int(total) if math.isfinite(total) else None)
             for name, total in totals.items()
         }
         yield lambda name: progress.advance(tasks[name])

@@ -12,10 +12,10 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 
 from sklearn_ical._random import root_seed, stream_seed
-from sklearn_ical._validation import check_positions, take_rows
+from sklearn_ical._validation import SLACK, check_positions, needs_of, take_rows
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._journal import Journal, read_file
-from sklearn_ical.simulation._plan import SLACK, Plan, seeded
+from sklearn_ical.simulation._plan import Plan, seeded
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
 from sklearn_ical.simulation._stopping import RoundState
@@ -168,7 +168,7 @@ def run(
     advance: Callable[[], None] = lambda: None,
 ) -> SimulationResult:
     """Run a plan to its end; `advance` is called after each round."""
-    header = {**({} if checkpoint is None else plan.header()), "random_state": root}
+    header = {**({} if checkpoint is None else plan.header), "random_state": root}
     with Journal(checkpoint, header, seed_is_free=seed_is_free) as journal:
         loop = _Loop(plan, journal)
         try:
@@ -273,7 +273,7 @@ class _Loop:
             size = min(size, math.floor(left))
         if self._knows_one_class(r - 1):
             strategy = RandomQuery()
-        elif "labeled" in _needs(strategy):
+        elif "labeled" in needs_of(strategy):
             y_labeled = plan.label_array(self.positions, self.labels)
             given |= {"X_labeled": take_rows(plan.X, self.positions), "y_labeled": y_labeled}
         chosen = seeded(strategy, stream_seed(self.root, r)).query(
@@ -468,8 +468,3 @@ def read_checkpoint(path: Any) -> SimulationResult:
             )
             bought = []
     return SimulationResult(tuple(rounds), "", header["random_state"], tuple(bought))
-
-
-def _needs(strategy: Any) -> tuple[str, ...]:
-    """Return what a strategy's tags ask for; nothing where it has none."""
-    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
