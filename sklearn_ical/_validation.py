@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import (  # noqa: F401
+    HasMethods,
     Interval,
     StrOptions,
     validate_parameter_constraints,
@@ -93,6 +94,11 @@ def take_rows(X: Any, rows: Any) -> Any:
 def forest_input(forest: Any, X: Any) -> Any:
     """Return `X` as a fitted forest hands it to its trees, after the forest's own checks."""
     return forest._validate_X_predict(X)
+
+
+def target_location_and_scale(process: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return by what a fitted Gaussian process shifts and scales its targets, both (n_targets,)."""
+    return np.reshape(process._y_train_mean, -1), np.reshape(process._y_train_std, -1)
 
 
 def check_positions(positions: Any, n: int, name: str, owner: str, what: str) -> np.ndarray:
@@ -262,9 +268,9 @@ def missing_rows(labels: np.ndarray) -> np.ndarray:
     return np.asarray(np.any(missing.reshape(len(labels), -1), axis=1))
 
 
-def needs_of(strategy: Any) -> tuple[str, ...]:
-    """Return what a strategy's tags ask for; nothing where it has none."""
-    return strategy.query_tags().needs if hasattr(strategy, "query_tags") else ()
+def takes_labeled(strategy: Any) -> bool:
+    """Tell whether a strategy, or a model that it asks for draws, may need the labeled rows."""
+    return hasattr(strategy, "query_tags") and "nothing" not in strategy.query_tags().needs
 
 
 def warn_equal_utilities(owner: str) -> None:

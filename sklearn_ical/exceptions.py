@@ -4,6 +4,7 @@ __all__ = [
     "BatchClippedWarning",
     "CheckpointError",
     "EqualUtilitiesWarning",
+    "LabeledRowsMissingError",
     "QueryWarning",
     "RunFailedWarning",
     "ScoreFailedWarning",
@@ -37,3 +38,7 @@ class CheckpointError(ValueError):
 
 class UnsupportedModelError(TypeError):
     """The model gives no posterior draws that a query strategy could use."""
+
+
+class LabeledRowsMissingError(UnsupportedModelError):
+    """The model has no posterior draws of its own, and there are no labeled rows to refit it on."""

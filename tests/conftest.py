@@ -21,6 +21,12 @@ def _backend_names() -> list[str]:
     return names
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-tables", action="store_true", help="write the generated tables of the documents"
+    )
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         metafunc.parametrize("backend", _backend_names(), indirect=True)

@@ -12,7 +12,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from sklearn_ical import (
@@ -265,8 +265,51 @@ def test_columns_of_forest_draws_follow_its_classes() -> None:
     np.testing.assert_allclose(samples.values[:, 3], tree, rtol=1e-12, atol=1e-15)
 
 
-def test_members_that_never_saw_a_class_have_zeros_there() -> None:
+@pytest.mark.parametrize("voting", ["soft", "hard"])
+def test_members_of_a_vote_speak_codes_and_the_draws_labels(voting: str) -> None:
+    """scikit-learn 12189: members of a vote answer in encoded labels."""
+    X, y = make_classification(
+        80, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=1
+    )
+    members = [
+        ("near", KNeighborsClassifier()),
+        ("forest", RandomForestClassifier(7, random_state=0)),
+    ]
+    model = VotingClassifier(members, voting=voting).fit(X, np.array(["b", "a", "c"])[y])
+    samples = get_sampler(model).sample(X)
+    assert samples.classes.tolist() == model.classes_.tolist() == ["a", "b", "c"]
+    for k, (_, member) in enumerate(members):
+        alone = clone(member).fit(X, np.array(["b", "a", "c"])[y])
+        np.testing.assert_allclose(samples.values[:, k], alone.predict_proba(X), atol=1e-12)
+    if voting == "soft":
+        np.testing.assert_allclose(samples.mean(), model.predict_proba(X), rtol=0, atol=1e-12)
+    assert len(set(ICALQuery(random_state=0).query(model, X, 5).tolist())) == 5
+
+
+def test_bagged_members_that_never_saw_a_class_have_zeros_there() -> None:
     """scikit-learn 8566, 8409: a bagged member without the rare class has fewer columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = np.where(np.arange(200) < 10, "rare", np.where(X[:, 0] > 0, "yes", "no"))
+    model = BaggingClassifier(KNeighborsClassifier(), max_samples=0.1, random_state=0).fit(X, y)
+    blind = np.array([len(member.classes_) == 2 for member in model.estimators_])
+    assert 0 < blind.sum() < 10
+    samples = get_sampler(model).sample(X)
+    assert samples.values.shape == (200, 10, 3)
+    assert samples.classes.tolist() == ["no", "rare", "yes"]
+    np.testing.assert_allclose(samples.values.sum(axis=2), 1, rtol=1e-12)
+    assert (samples.values[:, blind, 1] == 0).all()
+    assert samples.values[:, ~blind, 1].any(axis=0).all()
+    np.testing.assert_allclose(samples.mean(), model.predict_proba(X), rtol=0, atol=1e-12)
+    for k, member in enumerate(model.estimators_):
+        np.testing.assert_array_equal(
+            samples.values[:, k, member.classes_], member.predict_proba(X)
+        )
+    assert len(set(ICALQuery(random_state=0).query(model, X, 5).tolist())) == 5
+
+
+def test_members_that_never_saw_a_class_have_zeros_there() -> None:
+    """scikit-learn 8566, 8409: in a list, a member without the rare class has fewer columns."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
     y = np.where(np.arange(200) < 10, "rare", np.where(X[:, 0] > 0, "yes", "no"))

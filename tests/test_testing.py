@@ -389,7 +389,7 @@ class ModelsWithoutSteps(Spread):
 
 class ModelsWithDraws(MaxEntropyQuery):
     def _query(self, model: Any, *args: Any, **options: Any) -> Any:
-        get_sampler(model)
+        get_sampler(model).draw()
         return super()._query(model, *args, **options)
 
 
@@ -412,6 +412,8 @@ class CallGivesIndicesOnly(Spread):
 
 class CallTakesModelsOnly(Spread):
     def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        if hasattr(model, "learner_list"):
+            raise TypeError("model must be a model. Got a committee.")
         picks, rows = self.query(model, X_pool, n_instances, return_utilities=True)
         return picks, rows[np.arange(len(picks)), picks]
 

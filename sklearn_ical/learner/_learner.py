@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from sklearn_ical._validation import n_rows, needs_of
+from sklearn_ical._validation import n_rows, takes_labeled
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import OWNER
 from sklearn_ical.samplers import get_sampler
@@ -150,7 +150,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "estimator_")
         self._check_parameters("query")
         strategy, labeled = self.strategy, {}
-        if isinstance(strategy, BaseQuery) or "labeled" in needs_of(strategy):
+        if isinstance(strategy, BaseQuery) or takes_labeled(strategy):
             labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
         return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
 
@@ -377,9 +377,12 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
 
 
 def _draw_from(learner: ActiveLearner) -> Any:
-    """Return the sampler of the fitted estimator."""
+    """Return the sampler of the fitted estimator, with the labels so far where it needs them."""
     check_is_fitted(learner, "estimator_")
-    return get_sampler(learner.estimator_)
+    sampler = get_sampler(learner.estimator_)
+    if hasattr(sampler, "with_labeled"):
+        return sampler.with_labeled(learner.X_labeled_, learner.y_labeled_)
+    return sampler
 
 
 get_sampler.register(ActiveLearner, _draw_from)

@@ -1,6 +1,21 @@
 """Samplers turn fitted models into posterior draws; `get_sampler` finds the one for a model."""
 
-from sklearn_ical.samplers._base import BaseSampler, Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import _at_hand, _containers  # noqa: F401, they register
+from sklearn_ical.samplers._base import BaseSampler, Draws, evaluate_in_chunks, evaluate_together
+from sklearn_ical.samplers._bayesian_linear import BayesianLinearSampler
+from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._ensemble import EnsembleSampler
+from sklearn_ical.samplers._gaussian_process import GaussianProcessSampler
+from sklearn_ical.samplers._registry import get_sampler
 
-__all__ = ["BaseSampler", "Draws", "EnsembleSampler", "evaluate_in_chunks", "get_sampler"]
+__all__ = [
+    "BaseSampler",
+    "BayesianLinearSampler",
+    "BootstrapSampler",
+    "Draws",
+    "EnsembleSampler",
+    "GaussianProcessSampler",
+    "evaluate_in_chunks",
+    "evaluate_together",
+    "get_sampler",
+]

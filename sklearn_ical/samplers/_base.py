@@ -1,22 +1,17 @@
-"""The draw protocol, the registry `get_sampler` and the unwrapping of scikit-learn containers.
-
-What a family of models draws from lives in the other files of this package.
-"""
+"""The protocol of draws and samplers, and what all samplers share; no model is known here."""
 
 from collections.abc import Iterator
-from functools import singledispatch
 from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 
-from sklearn_ical import _array
 from sklearn_ical._random import root_seed
 from sklearn_ical._validation import check_integer, n_rows, sliceable, take_rows
-from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samples import PredictionSamples
+
+# Draws from a posterior that has infinitely many, unless the caller says otherwise.
+DEFAULT_DRAWS = 50
 
 
 @runtime_checkable
@@ -24,9 +19,12 @@ class Draws(Protocol):
     """m fixed functions of a posterior, ready to be evaluated on any rows.
 
     Immutable and picklable. The answer for a row depends on that row alone, in any chunk, unless
-    `joint` is True: then all rows have to be evaluated in one call. Draws may add a method
+    `joint` is True: then all rows have to be evaluated in one call, or pool and reference rows by
+    a method ``together(X, X_reference)`` that returns the samples of both. Draws may add a method
     ``chunks(X, n_rows)`` that yields the samples of consecutive chunks of `X` where that is
-    cheaper than one call per chunk.
+    cheaper than one call per chunk, and a text `mean_differs`: why their mean is not the model's
+    own prediction. Without it, it is: that of all members of a finite ensemble exactly, that of
+    draws from a posterior in expectation.
     """
 
     n_draws: int
@@ -40,7 +38,18 @@ class Draws(Protocol):
 
 
 class BaseSampler:
-    """Base of samplers: a `draw` method makes a sampler, `sample` comes with this class."""
+    """Base of samplers: a `draw` method makes a sampler, the rest comes with this class.
+
+    Attributes
+    ----------
+    source : str
+        Where the draws come from, in a few words.
+    cost : str
+        What they cost beside one prediction of the model, in a few words.
+    """
+
+    source = "draws of its own"
+    cost = ""
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
         """Fix `n_draws` functions of the posterior."""
@@ -66,6 +75,21 @@ class BaseSampler:
             Of n_points points and n_draws draws.
         """
         return self.draw(n_draws, random_state)(X)
+
+    def with_labeled(self, X_labeled: Any, y_labeled: Any) -> "BaseSampler":
+        """Return the sampler to use where these rows are labeled; most do not need them.
+
+        Parameters
+        ----------
+        X_labeled, y_labeled : object
+            The labeled rows, as the model's `fit` takes them, and their labels.
+
+        Returns
+        -------
+        sampler : BaseSampler
+            This one, unless its draws come from labeled rows that it does not have yet.
+        """
+        return self
 
 
 def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionSamples]:
@@ -110,85 +134,6 @@ def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionS
         yield part
 
 
-@singledispatch
-def get_sampler(model: Any) -> Any:
-    """Return a sampler of posterior draws for a fitted model.
-
-    Parameters
-    ----------
-    model : object
-        A fitted forest or extra-trees model (classifier or regressor), a list or dict of fitted
-        models, a Pipeline or search object around one of these, an array of samples in the NKC
-        layout or :class:`~sklearn_ical.PredictionSamples`, or any object with its own ``draw``.
-
-    Returns
-    -------
-    sampler : object
-        With ``draw(n_draws=None, random_state=None)``; it returns immutable draws that give
-        :class:`~sklearn_ical.PredictionSamples` when called on rows.
-
-    Raises
-    ------
-    UnsupportedModelError
-        A TypeError: nothing is known about this kind of model.
-    NotFittedError
-        If the model is known but not fitted.
-
-    Notes
-    -----
-    A :func:`functools.singledispatch`: teach it a model class of your own with
-    ``get_sampler.register(MyModel)``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from sklearn_ical.samplers import get_sampler
-    >>> X, y = load_iris(return_X_y=True)
-    >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
-    >>> get_sampler(forest).sample(X).values.shape
-    (150, 20, 3)
-    """
-    if callable(getattr(model, "draw", None)) and not isinstance(model, type):
-        return model
-    if _array.is_array(model):
-        return get_sampler(PredictionSamples(model))
-    if hasattr(model, "best_estimator_"):
-        return get_sampler(model.best_estimator_)
-    name = name_of(model)
-    if hasattr(model, "estimator") and hasattr(model, "refit") and hasattr(model, "scoring"):
-        if not model.refit:
-            raise UnsupportedModelError(
-                f"{name} has refit=False and so keeps no fitted model. Set refit=True, or pass a "
-                "model that you fitted with the chosen parameters."
-            )
-        raise not_fitted(model)
-    if isinstance(model, type):
-        raise UnsupportedModelError(
-            f"model must be a fitted model, not a class. Got the class {name}; pass "
-            f"{name}(...).fit(X, y)."
-        )
-    raise UnsupportedModelError(
-        f"No prediction sampler is registered for {name}. Pass a fitted random forest or "
-        "extra-trees model, a list or dict of fitted models, a Pipeline or search around one of "
-        "these, an object with a draw method, PredictionSamples or an (n_points, n_draws, "
-        "n_classes) array of probabilities; or register one with "
-        f"sklearn_ical.samplers.get_sampler.register({name})."
-    )
-
-
-def name_of(model: Any) -> str:
-    """Return the class name of a model, or the name of the class that was passed instead."""
-    return model.__name__ if isinstance(model, type) else type(model).__name__
-
-
-def not_fitted(model: Any) -> NotFittedError:
-    """Return the error for a model that was never fitted."""
-    return NotFittedError(
-        f"{type(model).__name__} is not fitted yet. Call fit on the labeled data before query."
-    )
-
-
 def choose_members(
     n_members: int, n_draws: int | None, random_state: Any, owner: str
 ) -> np.ndarray:
@@ -205,31 +150,38 @@ def choose_members(
     return np.sort(generator.choice(n_members, n_draws, replace=False))
 
 
-class PipelineSampler(BaseSampler):
-    """Samples the last step of a fitted Pipeline on rows that the other steps transform once.
+def evaluate_together(
+    draws: Draws, X: Any, X_reference: Any
+) -> tuple[PredictionSamples, PredictionSamples]:
+    """Return the predictions of joint draws for two sets of rows, in one evaluation.
 
     Parameters
     ----------
-    pipeline : Pipeline
-        Fitted; its last step is a model that `get_sampler` knows.
+    draws : Draws
+        Joint, with a method ``together(X, X_reference)``.
+    X, X_reference : object
+        Rows that the model accepts.
+
+    Returns
+    -------
+    samples, reference : PredictionSamples
+        Of the rows of `X` and of those of `X_reference`.
+
+    Raises
+    ------
+    ValueError
+        If the draws know one fixed set of rows only.
     """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self.pipeline = pipeline
-
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
-        """Fix draws of the last step; see :class:`BaseSampler`."""
-        last = self.pipeline.steps[-1][1] if self.pipeline.steps else None
-        if last is None or last == "passthrough":
-            raise UnsupportedModelError(
-                f"Pipeline must end in a fitted model to draw from. Got {last!r} as its last step."
-            )
-        inner = get_sampler(last).draw(n_draws, random_state)
-        return inner if len(self.pipeline) == 1 else _PipelineDraws(self.pipeline[:-1], inner)
+    if not hasattr(draws, "together"):
+        raise ValueError(
+            "X_reference needs a model that can predict it. Got predictions that are already at "
+            "hand; use select with reference_samples instead."
+        )
+    return draws.together(X, X_reference)
 
 
-class _PipelineDraws:
-    """Draws of a model behind fitted transformers."""
+class TransformedDraws:
+    """Draws on rows that something fitted transforms once, by its `transform`."""
 
     def __init__(self, transformer: Any, inner: Draws) -> None:
         self.transformer = transformer
@@ -239,6 +191,7 @@ class _PipelineDraws:
         self.classes = inner.classes
         self.weights = inner.weights
         self.joint = inner.joint
+        self.mean_differs = getattr(inner, "mean_differs", "")
 
     def __call__(self, X: Any) -> PredictionSamples:
         return self.inner(self.transformer.transform(X))
@@ -247,5 +200,7 @@ class _PipelineDraws:
         """Transform all of `X` once and yield the samples of its chunks."""
         yield from evaluate_in_chunks(self.inner, self.transformer.transform(X), n_rows)
 
-
-get_sampler.register(Pipeline, PipelineSampler)
+    def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
+        """Return the samples of two sets of rows in one evaluation, where draws are joint."""
+        transform = self.transformer.transform
+        return evaluate_together(self.inner, transform(X), transform(X_reference))

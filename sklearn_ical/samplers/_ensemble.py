@@ -1,49 +1,39 @@
-"""Samplers of finite ensembles: trees of a forest, lists and dicts of models, samples at hand."""
+"""EnsembleSampler: the members of a finite ensemble, found in whatever keeps them, as draws."""
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    RandomForestClassifier,
-    RandomForestRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import validate_data
 
-from sklearn_ical import _array
-from sklearn_ical._validation import (
-    as_numbers,
-    check_weights,
-    forest_input,
-    n_rows,
-    sliceable,
-    take_rows,
-)
+from sklearn_ical._validation import as_numbers, check_weights
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import (
-    BaseSampler,
-    Draws,
-    choose_members,
-    get_sampler,
-    name_of,
-    not_fitted,
-)
-from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, choose_members
+from sklearn_ical.samplers._forest import FORESTS, ForestDraws, check_forest
+from sklearn_ical.samplers._members import Members, make_draws
+from sklearn_ical.samplers._models import check_single_output, is_fitted, name_of, not_fitted
+from sklearn_ical.samplers._registry import bootstrap_of, get_sampler
 
-FORESTS = (
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    RandomForestRegressor,
-    ExtraTreesRegressor,
-)
-# One walk down the trees per so many rows: threads are started once, leaf numbers stay small.
-FOREST_BLOCK_ROWS = 20_000
+SOURCES = {
+    FORESTS: "its trees",
+    (BaggingClassifier, BaggingRegressor): "its bagged members",
+    (VotingClassifier, VotingRegressor): "its members, with their weights",
+    (StackingClassifier, StackingRegressor): "its first layer",
+    (CalibratedClassifierCV,): "its calibrated folds",
+}
 
 
 class EnsembleSampler(BaseSampler):
@@ -51,13 +41,15 @@ class EnsembleSampler(BaseSampler):
 
     Parameters
     ----------
-    ensemble : list, tuple or dict of fitted models, or fitted forest
-        Classifiers with `predict_proba`, or regressors, of whatever unlike kinds, Pipelines
-        included; or a random forest or extra-trees model, whose trees are the draws. Members of
-        a list may have seen different classes: columns follow the union, with probability 0
-        for a class that a member never saw.
+    ensemble : list, tuple or dict of fitted models, or fitted ensemble
+        Classifiers or regressors of whatever unlike kinds, Pipelines included; those without
+        `predict_proba` vote. Members of a list may have seen different classes: columns follow
+        the union, with probability 0 for a class that a member never saw. Or a random forest or
+        extra-trees model, whose trees are the draws; a bagging or voting model; a
+        `CalibratedClassifierCV`, by its folds; or a stacking model, by its first layer.
     weights : array-like of shape (n_members,), default=None
-        Non-negative member weights of any positive sum; None for equal weights.
+        Non-negative member weights of any positive sum; None for those of a voting model, and
+        for equal weights elsewhere.
 
     Raises
     ------
@@ -66,6 +58,12 @@ class EnsembleSampler(BaseSampler):
         message names the member. What shows only in a member's predictions raises from the draws.
     NotFittedError
         From `draw`, if a member is not fitted.
+
+    Notes
+    -----
+    The first layer of a stacking model says what its members think, not what the final estimator
+    makes of it; :func:`get_sampler` therefore refits a stacking model as a whole, and only
+    ``EnsembleSampler(stacking)`` draws from the layer.
 
     Examples
     --------
@@ -79,9 +77,19 @@ class EnsembleSampler(BaseSampler):
     array([0.25, 0.75])
     """
 
+    cost = "one prediction per member"
+
     def __init__(self, ensemble: Any, *, weights: Any = None) -> None:
         self.ensemble = ensemble
         self.weights = weights
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        """Where the draws come from, in a few words."""
+        for classes, source in SOURCES.items():
+            if isinstance(self.ensemble, classes):
+                return source
+        return "its members"
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
         """Fix members of the ensemble as draws.
@@ -99,15 +107,25 @@ class EnsembleSampler(BaseSampler):
         draws : Draws
             Immutable; call it on rows to get `PredictionSamples`.
         """
-        forest = isinstance(self.ensemble, FORESTS)
-        if forest:
-            _check_forest(self.ensemble)
-        names, members = _named_members(self.ensemble)
-        chosen = choose_members(len(members), n_draws, random_state, "EnsembleSampler")
-        weights = _member_weights(self.weights, len(members), chosen)
-        if forest:
-            return _ForestDraws(self.ensemble, chosen, weights)
-        return _make_list_draws([names[k] for k in chosen], [members[k] for k in chosen], weights)
+        if isinstance(self.ensemble, FORESTS):
+            check_forest(self.ensemble)
+            n_members = len(self.ensemble.estimators_)
+            chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
+            weights = _member_weights(self.weights, n_members, chosen)
+            return ForestDraws(self.ensemble, chosen, weights)
+        members = _members_of(self.ensemble)
+        n_members = len(members.models)
+        if not n_members:
+            raise ValueError(
+                "EnsembleSampler needs at least one fitted member. Got an empty ensemble."
+            )
+        chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
+        given = members.weights if self.weights is None else self.weights
+        # Kind and classes are those of all members, whichever are drawn.
+        draws = make_draws(members).take(chosen, _member_weights(given, n_members, chosen))
+        if isinstance(self.ensemble, BaggingClassifier | BaggingRegressor):
+            return TransformedDraws(_BaggingInput(self.ensemble), draws)
+        return draws
 
 
 def _member_weights(weights: Any, n_members: int, chosen: np.ndarray) -> np.ndarray | None:
@@ -136,286 +154,180 @@ def _member_weights(weights: Any, n_members: int, chosen: np.ndarray) -> np.ndar
     return weights
 
 
-def _named_members(ensemble: Any) -> tuple[list[str], list[Any]]:
-    """Return the names (for messages) and the members of a list, dict or forest."""
-    if isinstance(ensemble, Mapping):
-        members = list(ensemble.values())
-        names = [f"{key!r} ({type(member).__name__})" for key, member in ensemble.items()]
-    elif isinstance(ensemble, (list, tuple, *FORESTS)):
-        members = list(ensemble.estimators_ if isinstance(ensemble, FORESTS) else ensemble)
-        names = [f"{k} ({type(member).__name__})" for k, member in enumerate(members)]
-    else:
-        # Members of other ensembles speak encoded labels, see some features or correct each other.
-        raise UnsupportedModelError(
-            "ensemble must be a list, tuple or dict of fitted models, or a fitted random forest or "
-            f"extra-trees model. Got {name_of(ensemble)} in EnsembleSampler; "
-            "get_sampler finds the sampler of other models, or says what there is."
-        )
-    if not members:
-        raise ValueError("EnsembleSampler needs at least one fitted member. Got an empty ensemble.")
-    return names, members
+@singledispatch
+def _members_of(ensemble: Any) -> Members:
+    """Return the members of an ensemble that is no forest, not yet checked."""
+    # Members of other ensembles know one class each or correct each other: they are no draws.
+    raise UnsupportedModelError(
+        "ensemble must be a list, tuple or dict of fitted models, or a fitted forest, bagging, "
+        f"voting, stacking or calibrated model. Got {name_of(ensemble)} in EnsembleSampler; "
+        "get_sampler finds the sampler of other models, or says what there is."
+    )
 
 
-def _check_forest(forest: Any) -> None:
-    """Refuse forests that are not fitted or that predict several class outputs at once."""
-    if not hasattr(forest, "estimators_"):
-        raise not_fitted(forest)
-    if hasattr(forest, "classes_") and forest.n_outputs_ > 1:
-        raise UnsupportedModelError(
-            f"{type(forest).__name__} was fitted on {forest.n_outputs_} class outputs; draws need "
-            "one, (n_points, n_draws, n_classes). Fit one forest per output, with y of shape "
-            "(n_samples,)."
-        )
+@_members_of.register(list)
+@_members_of.register(tuple)
+def _of_sequence(ensemble: Any) -> Members:
+    return Members("EnsembleSampler", _numbered(ensemble), list(ensemble))
 
 
-class _ForestDraws:
-    """The trees of a forest, evaluated by one walk to the leaves and one gather of leaf values."""
-
-    joint = False
-
-    def __init__(self, forest: Any, chosen: np.ndarray, weights: np.ndarray | None) -> None:
-        # A shallow copy keeps these trees when the caller fits the forest again.
-        self.forest = copy.copy(forest)
-        self.forest.estimators_ = [forest.estimators_[k] for k in chosen]
-        self.n_draws = len(chosen)
-        self.classes = getattr(forest, "classes_", None)
-        self.kind = "value" if self.classes is None else "proba"
-        self.weights = weights
-        trees = [tree.tree_ for tree in self.forest.estimators_]
-        table = np.concatenate([tree.value for tree in trees])  # (n_nodes, n_outputs, n_classes)
-        table = table[:, 0, :] if self.kind == "proba" else table[:, :, 0]
-        # Leaf values are checked here, once; predictions are only ever looked up.
-        checked = PredictionSamples(table[:, None], self.kind, classes=self.classes)
-        self.classes = checked.classes
-        table = np.ascontiguousarray(checked.values[:, 0])
-        if self.kind == "value" and table.shape[1] == 1:
-            table = table[:, 0]
-        # One table a tree: it stays in cache while all rows are looked up.
-        self.tables = np.split(table, np.cumsum([tree.node_count for tree in trees[:-1]]))
-
-    def __call__(self, X: Any) -> PredictionSamples:
-        X = sliceable(X)
-        total = n_rows(X)
-        out = self._empty(total)
-        for start in range(0, total, FOREST_BLOCK_ROWS):
-            stop = min(start + FOREST_BLOCK_ROWS, total)
-            block = X if stop - start == total else take_rows(X, slice(start, stop))
-            self._evaluate(block, out[:, start:stop])
-        return self._samples(out)
-
-    def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
-        """Walk the trees once for all of `X` and yield the samples of its chunks."""
-        rows = forest_input(self.forest, X)
-        found = np.empty((self.n_draws, rows.shape[0]), dtype=np.int32)
-        self._walk(rows, found.__setitem__)
-        for start in range(0, found.shape[1], n_rows):
-            part = found[:, start : start + n_rows]
-            out = self._empty(part.shape[1])
-            for k, leaves in enumerate(part):
-                self._look_up(k, leaves, out[k])
-            yield self._samples(out)
-
-    def _evaluate(self, X: Any, out: np.ndarray) -> None:
-        """Write the predictions for `X` into `out`, (n_draws, n_points, ...)."""
-        rows = forest_input(self.forest, X)
-        self._walk(rows, lambda k, leaves: self._look_up(k, leaves, out[k]))
-
-    def _walk(self, rows: Any, keep: Callable[[int, np.ndarray], None]) -> None:
-        """Pass each tree's leaves of all rows to `keep`, on the forest's own number of threads."""
-
-        def walk(k: int, tree: Any) -> None:
-            keep(k, tree.apply(rows, check_input=False))
-
-        Parallel(n_jobs=self.forest.n_jobs, require="sharedmem")(
-            delayed(walk)(k, tree) for k, tree in enumerate(self.forest.estimators_)
-        )
-
-    def _look_up(self, k: int, leaves: np.ndarray, out: np.ndarray) -> None:
-        """Write the values of one tree's leaves into `out`, (n_points, ...)."""
-        # mode="clip" lets numpy write into `out` without a buffer of its own.
-        np.take(self.tables[k], leaves, axis=0, mode="clip", out=out)
-
-    def _empty(self, n_points: int) -> np.ndarray:
-        """Return room for predictions, draw by draw: a tree writes to one stretch of memory."""
-        return np.empty((self.n_draws, n_points, *self.tables[0].shape[1:]))
-
-    def _samples(self, values: np.ndarray) -> PredictionSamples:
-        """Wrap predictions that come draw by draw."""
-        return PredictionSamples.trusted(
-            values.swapaxes(0, 1), self.kind, classes=self.classes, weights=self.weights
-        )
+@_members_of.register(Mapping)
+def _of_mapping(ensemble: Mapping[Any, Any]) -> Members:
+    names = [f"{key!r} ({type(member).__name__})" for key, member in ensemble.items()]
+    return Members("EnsembleSampler", names, list(ensemble.values()))
 
 
-def _make_list_draws(names: list[str], members: list[Any], weights: np.ndarray | None) -> Draws:
-    """Check the members of a list or dict and return them as draws."""
-    for name, member in zip(names, members, strict=True):
-        _check_member(name, member)
-    kinds = ["proba" if hasattr(member, "predict_proba") else "value" for member in members]
-    if len(set(kinds)) > 1:
-        a, b = names[kinds.index("proba")], names[kinds.index("value")]
-        raise UnsupportedModelError(
-            "Members must be all classifiers or all regressors. Got classifier "
-            f"{a} and regressor {b} in EnsembleSampler."
-        )
-    if kinds[0] == "value":
-        return _RegressorDraws(names, members, weights)
-    return _ClassifierDraws(names, members, weights)
+@_members_of.register(BaggingClassifier)
+@_members_of.register(BaggingRegressor)
+def _of_bagging(ensemble: Any) -> Members:
+    _check(ensemble)
+    names, models = _numbered(ensemble.estimators_), list(ensemble.estimators_)
+    all_features = np.arange(ensemble.n_features_in_)
+    features = [np.asarray(some) for some in ensemble.estimators_features_]
+    whole = all(np.array_equal(some, all_features) for some in features)
+    return Members(
+        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        names=names,
+        models=models,
+        features=None if whole else features,
+        **_outer_classes(ensemble, names, models),
+    )
 
 
-def _check_member(name: str, member: Any) -> None:
-    """Refuse a member that is no fitted classifier with probabilities and no fitted regressor."""
-    if isinstance(member, type) or not hasattr(member, "predict"):
-        hint = "pass fitted models"
-        if _array.is_array(member):
-            hint = "stack arrays with PredictionSamples.from_array(stack, layout='KNC')"
-        raise UnsupportedModelError(
-            f"Member {name} of EnsembleSampler has no predict method; {hint}."
-        )
-    if isinstance(member, BaseEstimator) and hasattr(member, "fit"):
-        try:
-            check_is_fitted(member)
-        except NotFittedError as err:
-            raise NotFittedError(
-                f"Member {name} of EnsembleSampler is not fitted yet. Call fit on the labeled "
-                "data before query."
-            ) from err
-    if hasattr(member, "predict_proba"):
-        if not hasattr(member, "classes_"):
-            raise UnsupportedModelError(
-                f"Member {name} of EnsembleSampler has predict_proba but no classes_, so its "
-                "columns cannot be named."
-            )
-        if isinstance(member.classes_, list):
-            raise UnsupportedModelError(
-                f"Member {name} of EnsembleSampler was fitted on {len(member.classes_)} class "
-                "outputs; draws need one. Fit one model per output."
-            )
-    elif not (isinstance(member, BaseEstimator) and is_regressor(member)):
-        raise UnsupportedModelError(
-            f"Member {name} of EnsembleSampler has no predict_proba and is no regressor, so it "
-            "gives no probabilities. Wrap it in CalibratedClassifierCV, or drop it."
-        )
+@_members_of.register(VotingClassifier)
+@_members_of.register(VotingRegressor)
+def _of_voting(ensemble: Any) -> Members:
+    _check(ensemble)
+    used = [model != "drop" for _, model in ensemble.estimators]
+    weights = None if ensemble.weights is None else np.compress(used, ensemble.weights)
+    names, models = _named(ensemble), list(ensemble.estimators_)
+    hard = getattr(ensemble, "voting", "soft") == "hard"
+    votes = not any(hasattr(model, "predict_proba") for model in models)
+    return Members(
+        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        names=names,
+        models=models,
+        weights=weights,
+        mean_differs="hard voting counts labels, draws keep probabilities"
+        if hard and not votes
+        else "",
+        **_outer_classes(ensemble, names, models),
+    )
 
 
-class _ClassifierDraws:
-    """Unlike classifiers as draws; columns follow the union of their classes."""
-
-    kind = "proba"
-    joint = False
-
-    def __init__(self, names: list[str], members: list[Any], weights: np.ndarray | None) -> None:
-        self.names = names
-        self.members = members
-        self.n_draws = len(members)
-        self.weights = weights
-        seen = [np.asarray(member.classes_) for member in members]
-        labels = [classes.tolist()[0] for classes in seen]
-        for name, label in zip(names, labels, strict=True):
-            if isinstance(label, str) != isinstance(labels[0], str):
-                raise UnsupportedModelError(
-                    f"Members must share one type of class label. Got {labels[0]!r} in member "
-                    f"{names[0]} and {label!r} in member {name} of EnsembleSampler."
-                )
-        self.classes = np.unique(np.concatenate(seen))
-        self.classes.flags.writeable = False
-        self.columns = [np.searchsorted(self.classes, classes) for classes in seen]
-
-    def __call__(self, X: Any) -> PredictionSamples:
-        values = np.zeros((n_rows(X), self.n_draws, len(self.classes)))
-        for k, (name, member) in enumerate(zip(self.names, self.members, strict=True)):
-            proba = np.asarray(member.predict_proba(X))
-            if proba.shape != (len(values), len(self.columns[k])):
-                raise UnsupportedModelError(
-                    f"predict_proba of member {name} of EnsembleSampler must have shape "
-                    f"{(len(values), len(self.columns[k]))}. Got {proba.shape}."
-                )
-            values[:, k, self.columns[k]] = _checked(proba, "proba", name)
-        return PredictionSamples.trusted(
-            values, "proba", classes=self.classes, weights=self.weights
-        )
+@_members_of.register(StackingClassifier)
+@_members_of.register(StackingRegressor)
+def _of_stacking(ensemble: Any) -> Members:
+    _check(ensemble)
+    names, models = _named(ensemble), list(ensemble.estimators_)
+    return Members(
+        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        names=names,
+        models=models,
+        mean_differs="the final estimator does not average the first layer",
+        **_outer_classes(ensemble, names, models),
+    )
 
 
-class _RegressorDraws:
-    """Unlike regressors as draws."""
-
-    kind = "value"
-    joint = False
-    classes = None
-
-    def __init__(self, names: list[str], members: list[Any], weights: np.ndarray | None) -> None:
-        self.names = names
-        self.members = members
-        self.n_draws = len(members)
-        self.weights = weights
-
-    def __call__(self, X: Any) -> PredictionSamples:
-        outputs: list[np.ndarray] = []
-        for name, member in zip(self.names, self.members, strict=True):
-            y = np.asarray(member.predict(X), dtype=np.float64)
-            # (n,) and (n, 1) are the same single target.
-            y = _checked(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, "value", name)
-            if outputs and y.shape != outputs[0].shape:
-                raise UnsupportedModelError(
-                    f"Members must predict the same targets. Got shape {outputs[0].shape} from "
-                    f"member {self.names[0]} and {y.shape} from member {name} of EnsembleSampler."
-                )
-            outputs.append(y)
-        return PredictionSamples.trusted(np.stack(outputs, axis=1), "value", weights=self.weights)
+@_members_of.register(CalibratedClassifierCV)
+def _of_calibrated(ensemble: Any) -> Members:
+    _check(ensemble)
+    folds = list(ensemble.calibrated_classifiers_)
+    every = np.arange(len(ensemble.classes_))
+    return Members(
+        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        names=[f"{k} (calibrated {type(fold.estimator).__name__})" for k, fold in enumerate(folds)],
+        models=folds,
+        classes=ensemble.classes_,
+        columns=[every] * len(folds),
+    )
 
 
-def _checked(output: np.ndarray, kind: str, name: str) -> np.ndarray:
-    """Return the predictions of one member, checked; what is wrong with them names the member."""
-    try:
-        return PredictionSamples(output[:, None], kind).values[:, 0]
-    except (TypeError, ValueError) as err:
-        raise UnsupportedModelError(
-            f"Member {name} of EnsembleSampler gives no usable predictions. {err}"
-        ) from err
+def _check(ensemble: Any) -> None:
+    """Refuse an ensemble that is not fitted or has several class outputs."""
+    if not is_fitted(ensemble):
+        raise not_fitted(ensemble)
+    check_single_output(ensemble)
 
 
-class SamplesSampler(BaseSampler):
-    """Gives back predictions that are already at hand, for exactly the rows they belong to.
+def _outer_classes(ensemble: Any, names: list[str], models: list[Any]) -> dict[str, Any]:
+    """Return the classes of a fitted classifier and where the columns of its members belong.
 
-    Parameters
-    ----------
-    samples : PredictionSamples
+    Members are fitted on codes, the places of their labels among all classes; frozen ones keep
+    the labels that they know.
     """
-
-    def __init__(self, samples: PredictionSamples) -> None:
-        self.samples = samples
-
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
-        """Fix columns of the samples as draws; see :class:`EnsembleSampler`."""
-        samples = self.samples
-        if n_draws is not None:
-            chosen = choose_members(samples.n_draws, n_draws, random_state, "SamplesSampler")
-            samples = samples.take_draws(chosen)
-        return _SamplesDraws(samples)
-
-
-class _SamplesDraws:
-    """Draws whose values are known for one fixed set of rows only."""
-
-    joint = True
-
-    def __init__(self, samples: PredictionSamples) -> None:
-        self.samples = samples
-        self.n_draws = samples.n_draws
-        self.kind = samples.kind
-        self.classes = samples.classes
-        self.weights = samples.weights
-
-    def __call__(self, X: Any) -> PredictionSamples:
-        if n_rows(X) != self.samples.n_points:
-            raise ValueError(
-                f"The predictions at hand belong to {self.samples.n_points} rows. Got "
-                f"{n_rows(X)} rows; pass a fitted model to predict other rows."
+    if not hasattr(ensemble, "classes_"):
+        return {}
+    outer = np.asarray(ensemble.classes_)
+    codes = np.arange(len(outer))
+    prefit = getattr(ensemble, "cv", None) == "prefit"
+    columns = []
+    for name, model in zip(names, models, strict=True):
+        own = np.asarray(getattr(model, "classes_", codes))
+        if not prefit and not _is_frozen(model) and np.isin(own, codes).all():
+            columns.append(own.astype(np.intp))
+        elif np.isin(own, outer).all():
+            columns.append(np.searchsorted(outer, own))
+        else:
+            raise UnsupportedModelError(
+                f"Member {name} of {name_of(ensemble)} must know classes of {name_of(ensemble)} "
+                f"alone, {outer.tolist()}. Got {own.tolist()}; pass a list of the fitted members."
             )
-        return self.samples
+    return {"classes": outer, "columns": columns}
 
 
-for forest_class in FORESTS:
-    get_sampler.register(forest_class, EnsembleSampler)
-for ensemble_class in (list, tuple, dict):
+def _is_frozen(model: Any) -> bool:
+    """Tell whether a member answers in the labels of a fit before that of the ensemble."""
+    return (
+        _is_frozen(model[-1]) if isinstance(model, Pipeline) else isinstance(model, FrozenEstimator)
+    )
+
+
+def _numbered(models: Any) -> list[str]:
+    return [f"{k} ({type(model).__name__})" for k, model in enumerate(models)]
+
+
+def _named(ensemble: Any) -> list[str]:
+    pairs = [(name, model) for name, model in ensemble.estimators if model != "drop"]
+    return [f"{name!r} ({type(model).__name__})" for name, model in pairs]
+
+
+class _BaggingInput:
+    """Reads rows as a fitted bagging model reads them before it hands them to its members."""
+
+    def __init__(self, ensemble: Any) -> None:
+        # A shallow copy without members: it is only asked what its rows look like.
+        self.ensemble = copy.copy(ensemble)
+        self.ensemble.estimators_ = []
+
+    def transform(self, X: Any) -> Any:
+        """Return `X` as an array or a sparse matrix of the columns that the model was fitted on."""
+        return validate_data(
+            self.ensemble,
+            X,
+            accept_sparse=["csr", "csc"],
+            dtype=None,
+            ensure_all_finite=False,
+            reset=False,
+        )
+
+
+def _calibrated(model: CalibratedClassifierCV) -> BaseSampler:
+    """Return the folds as draws, or the bootstrap where there is a single one."""
+    if len(getattr(model, "calibrated_classifiers_", ())) == 1:
+        return bootstrap_of(model)
+    return EnsembleSampler(model)
+
+
+for ensemble_class in (
+    *FORESTS,
+    BaggingClassifier,
+    BaggingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+    list,
+    tuple,
+    dict,
+):
     get_sampler.register(ensemble_class, EnsembleSampler)
-get_sampler.register(PredictionSamples, SamplesSampler)
+get_sampler.register(CalibratedClassifierCV, _calibrated)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.integrate import trapezoid
 
 from sklearn_ical.simulation._result import SimulationResult, to_frame
 
@@ -265,4 +266,4 @@ def _mean_height(x: np.ndarray, y: np.ndarray, first: float, last: float) -> flo
     ends = np.interp([first, last], x, y)
     at = np.concatenate([[first], x[inner], [last]])
     heights = np.concatenate([ends[:1], y[inner], ends[1:]])
-    return float(np.trapezoid(heights, at) / (last - first))
+    return float(trapezoid(heights, at) / (last - first))

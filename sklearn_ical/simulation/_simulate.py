@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 
 from sklearn_ical._random import root_seed, stream_seed
-from sklearn_ical._validation import SLACK, check_positions, needs_of, take_rows
+from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._journal import Journal, read_file
 from sklearn_ical.simulation._plan import Plan, seeded
@@ -273,7 +273,7 @@ class _Loop:
             size = min(size, math.floor(left))
         if self._knows_one_class(r - 1):
             strategy = RandomQuery()
-        elif "labeled" in needs_of(strategy):
+        elif takes_labeled(strategy):
             y_labeled = plan.label_array(self.positions, self.labels)
             given |= {"X_labeled": take_rows(plan.X, self.positions), "y_labeled": y_labeled}
         chosen = seeded(strategy, stream_seed(self.root, r)).query(

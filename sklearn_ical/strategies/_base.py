@@ -17,8 +17,9 @@ from sklearn_ical._validation import (
     clip_batch_size,
     n_rows,
 )
+from sklearn_ical.samplers import Draws
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, draws_of
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,9 @@ class BaseQuery(BaseEstimator):
         Parameters
         ----------
         model : object
-            A fitted estimator, a Pipeline or search around one, a list or dict of fitted models,
-            a sampler, draws, or predictions at hand. Never changed.
+            A fitted estimator, a Pipeline, search or learner around one, a list or dict of fitted
+            models, a sampler, draws, or predictions at hand. Never changed. One that has no
+            posterior draws of its own is refitted, in clones, on resamples of the labeled rows.
         X_pool : object
             Rows that the model accepts, n_pool of them. They go to the model unconverted, in
             chunks. Never changed.
@@ -108,8 +110,8 @@ class BaseQuery(BaseEstimator):
         candidates : array of int or bool, default=None
             See :term:`candidates`; None allows the whole pool.
         X_labeled, y_labeled : object, default=None
-            The labeled rows and their labels, for strategies that need them; others leave them
-            alone.
+            The labeled rows and their labels, for models without draws of their own where the
+            strategy needs draws, and for strategies that need them; others leave them alone.
         X_reference : object, default=None
             Rows that the model accepts, whose predictions the batch should inform: for
             strategies that compare with reference rows; others leave it alone. None compares
@@ -200,7 +202,7 @@ class BaseQuery(BaseEstimator):
         Parameters
         ----------
         model : object
-            As in :meth:`query`; modAL learners and committees are unwrapped.
+            As in :meth:`query`: modAL passes its learner or committee.
         X_pool : object
             Rows that the model accepts.
         n_instances : int, default=1
@@ -212,7 +214,7 @@ class BaseQuery(BaseEstimator):
         utilities : float64 array of shape (n_picks,)
             The utility of each chosen row at its step.
         """
-        pool = self._pool_of_model(_unwrap(model), X_pool, n_instances, owner_method="__call__")
+        pool = self._pool_of_model(model, X_pool, n_instances, owner_method="__call__")
         chosen = self._choose(pool)
         return chosen.positions, chosen.utilities
 
@@ -264,12 +266,17 @@ class BaseQuery(BaseEstimator):
         root = root_seed(self.random_state, type(self).__name__)
         predictions = reference = None
         if "nothing" not in needs:
-            predictions = Predictions.of_model(
-                model, X_pool, stream_seed(root, DRAWS), mean_only="draws" not in needs
+            draws = draws_of(
+                model,
+                stream_seed(root, DRAWS),
+                mean_only="draws" not in needs,
+                X_labeled=X_labeled,
+                y_labeled=y_labeled,
             )
-            self._check_predictions(predictions, owner)
-            if X_reference is not None and self._compares:
-                reference = predictions.for_rows(X_reference)
+            self._check_draws(draws, owner)
+            predictions, reference = Predictions.of_draws(
+                draws, X_pool, X_reference if self._compares else None
+            )
         return Pool(
             root=root,
             predictions=predictions,
@@ -300,7 +307,7 @@ class BaseQuery(BaseEstimator):
         samples = _as_samples(samples, "samples", owner)
         checked = self._check_call(samples.n_points, batch_size, candidates, costs, budget, owner)
         predictions = Predictions(samples=samples)
-        self._check_predictions(predictions, owner)
+        self._check_draws(samples, owner)
         reference = None
         if reference_samples is not None and self._compares:
             reference = Predictions(
@@ -349,18 +356,18 @@ class BaseQuery(BaseEstimator):
                 f"{owner}; leave costs out or choose another strategy."
             )
 
-    def _check_predictions(self, predictions: Predictions, owner: str) -> None:
+    def _check_draws(self, draws: Draws | PredictionSamples, owner: str) -> None:
         """Refuse kinds and numbers of draws that the tags rule out."""
         tags = self.query_tags()
-        if predictions.kind not in tags.kinds:
+        if draws.kind not in tags.kinds:
             raise ValueError(
                 f"{type(self).__name__} understands predictions of kind "
-                f"{' or '.join(map(repr, tags.kinds))}. Got kind {predictions.kind!r} in {owner}."
+                f"{' or '.join(map(repr, tags.kinds))}. Got kind {draws.kind!r} in {owner}."
             )
-        if predictions.n_draws < tags.min_draws:
+        if draws.n_draws < tags.min_draws:
             raise ValueError(
                 f"{type(self).__name__} needs at least {tags.min_draws} draws. Got "
-                f"{predictions.n_draws} in {owner}; use a larger ensemble or increase n_draws."
+                f"{draws.n_draws} in {owner}; use a larger ensemble or increase n_draws."
             )
 
 
@@ -434,12 +441,3 @@ def _check_same_draws(predictions: Predictions, reference: Predictions, owner: s
                 f"reference_samples must come from the same draws as samples, with {what}={ours!r}."
                 f" Got {what}={theirs!r} in {owner}."
             )
-
-
-def _unwrap(model: Any) -> Any:
-    """Return the estimator, or list of estimators, inside a modAL learner or committee."""
-    if hasattr(model, "learner_list"):
-        return [learner.estimator for learner in model.learner_list]
-    if hasattr(model, "teach") and hasattr(model, "estimator"):
-        return getattr(model, "estimator_", model.estimator)
-    return model

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
-from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import Draws, evaluate_in_chunks, evaluate_together, get_sampler
 from sklearn_ical.samples import PredictionSamples, concatenate
 from sklearn_ical.selection import Picks, best_k, best_per_cost, per_cost
 
@@ -40,29 +40,21 @@ class Predictions:
         self.weights = source.weights
 
     @classmethod
-    def of_model(cls, model: Any, X: Any, seed: int, *, mean_only: bool) -> "Predictions":
-        """Return the predictions of a model, sampler, draws or samples for the rows of `X`."""
-        draws: Any = _mean_draws(model) if mean_only else None
-        if draws is None:
-            draws = model if _is_draws(model) else _draw(model, seed)
-        return cls.of_draws(draws, X)
+    def of_draws(
+        cls, draws: Draws, X: Any, X_reference: Any = None
+    ) -> tuple["Predictions", "Predictions | None"]:
+        """Return the predictions of draws for the rows of `X`, and for those of `X_reference`.
 
-    @classmethod
-    def of_draws(cls, draws: Draws, X: Any) -> "Predictions":
-        """Return the predictions of draws for the rows of `X`; joint draws see all at once."""
-        if getattr(draws, "joint", False):
-            return cls(samples=draws(X))
-        return cls(draws=draws, X=X)
-
-    def for_rows(self, X: Any) -> "Predictions":
-        """Return the predictions of the same draws for other rows."""
-        if self._draws is None:
-            raise ValueError(
-                "X_reference needs a model that can predict it. Got predictions that are already "
-                "at hand; use select with reference_samples instead."
-            )
-        n_rows(X, "X_reference")
-        return Predictions.of_draws(self._draws, X)
+        Joint draws see all rows at once.
+        """
+        joint = getattr(draws, "joint", False)
+        if X_reference is None:
+            return cls(samples=draws(X)) if joint else cls(draws=draws, X=X), None
+        n_rows(X_reference, "X_reference")
+        if not joint:
+            return cls(draws=draws, X=X), cls(draws=draws, X=X_reference)
+        samples, reference = evaluate_together(draws, X, X_reference)
+        return cls(samples=samples), cls(samples=reference)
 
     def collect(self) -> "Predictions":
         """Return predictions evaluated once and held, if a quarter of `working_memory` has room."""
@@ -354,9 +346,23 @@ def _mean_draws(model: Any) -> _ModelMean | None:
     return _ModelMean(model)
 
 
-def _draw(model: Any, seed: int) -> Draws:
-    """Fix draws of a model's sampler and check that they are what they should be."""
-    draws = get_sampler(model).draw(n_draws=None, random_state=seed)
+def draws_of(
+    model: Any, seed: int, *, mean_only: bool, X_labeled: Any = None, y_labeled: Any = None
+) -> Draws:
+    """Return draws of a model, sampler or samples, or those given; its mean where that will do.
+
+    The labeled rows are for models without draws of their own, which are refitted on them.
+    """
+    mean = _mean_draws(model) if mean_only else None
+    if mean is not None:
+        return mean
+    if _is_draws(model):
+        return model
+    sampler = get_sampler(model)
+    labeled = X_labeled is not None or y_labeled is not None
+    if labeled and hasattr(sampler, "with_labeled"):
+        sampler = sampler.with_labeled(X_labeled, y_labeled)
+    draws = sampler.draw(n_draws=None, random_state=seed)
     if not _is_draws(draws):
         raise TypeError(
             f"draw of {type(model).__name__} must return draws: a callable that gives "

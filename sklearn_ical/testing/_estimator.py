@@ -155,6 +155,8 @@ class _Learner:
 
     def __init__(self, estimator: Any, problem: Problem) -> None:
         self.estimator = estimator
+        if hasattr(estimator, "predict_proba"):
+            self.predict_proba = estimator.predict_proba
         self.X_training = problem.X_labeled
         self.y_training = problem.y_labeled
 

@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_ical import PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import Draws, EnsembleSampler, _ensemble, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import Draws, EnsembleSampler, _forest, evaluate_in_chunks, get_sampler
 
 CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
 REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
@@ -220,7 +220,7 @@ def test_blocks_smaller_than_the_pool_change_nothing(
 ) -> None:
     draws, pool = get_sampler(fitted(RandomForestClassifier)).draw(), rows(60, seed=3)
     whole = draws(pool)
-    monkeypatch.setattr(_ensemble, "FOREST_BLOCK_ROWS", block)
+    monkeypatch.setattr(_forest, "FOREST_BLOCK_ROWS", block)
     assert_same(draws(pool), whole)
 
 
@@ -240,7 +240,7 @@ def test_forms_of_the_rows_give_the_same_draws(
     assert_same(draws(other), expected)
     parts = [part.values for part in evaluate_in_chunks(draws, other, 7)]
     np.testing.assert_array_equal(np.concatenate(parts), expected.values)
-    monkeypatch.setattr(_ensemble, "FOREST_BLOCK_ROWS", 25)
+    monkeypatch.setattr(_forest, "FOREST_BLOCK_ROWS", 25)
     assert_same(draws(other), expected)
 
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.cluster import KMeans
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import AgglomerativeClustering, KMeans
+from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     AdaBoostClassifier,
-    BaggingClassifier,
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
@@ -18,21 +20,37 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     RandomTreesEmbedding,
     StackingClassifier,
-    VotingClassifier,
-    VotingRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multioutput import (
+    ClassifierChain,
+    MultiOutputClassifier,
+    MultiOutputRegressor,
+    RegressorChain,
+)
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.neighbors import (
+    KernelDensity,
+    KNeighborsClassifier,
+    LocalOutlierFactor,
+    RadiusNeighborsClassifier,
+)
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, OneClassSVM
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from sklearn_ical import BALDQuery, PredictionSamples
+from sklearn_ical import BALDQuery, ICALQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers import (
     BaseSampler,
+    BootstrapSampler,
     Draws,
     EnsembleSampler,
     evaluate_in_chunks,
@@ -42,11 +60,11 @@ from sklearn_ical.samplers import (
 X = np.random.default_rng(0).normal(size=(60, 4))
 CODES = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.5])
 NAMES = np.array(["b", "a", "c"])[CODES]
+ENSEMBLES = (
+    "^ensemble must be a list, tuple or dict of fitted models, or a fitted forest, bagging, "
+    r"voting, stacking or calibrated model\. "
+)
 UNSUPPORTED = {
-    "SVC": lambda: SVC().fit(X, NAMES),
-    "GaussianNB": lambda: GaussianNB().fit(X, NAMES),
-    "DecisionTreeClassifier": lambda: DecisionTreeClassifier().fit(X, NAMES),
-    "KMeans": lambda: KMeans(2, n_init=1).fit(X),
     "NoneType": lambda: None,
     "int": lambda: 3,
     "str": lambda: "RandomForestClassifier",
@@ -56,32 +74,57 @@ UNSUPPORTED = {
     "generator": lambda: (model for model in [GaussianNB().fit(X, NAMES)]),
     "function": lambda: lambda rows: rows,
 }
-# Ensembles whose members speak encoded labels, see some features or correct each other.
-OTHER_ENSEMBLES = {
-    "GradientBoostingClassifier": lambda: GradientBoostingClassifier(n_estimators=2).fit(X, NAMES),
-    "GradientBoostingRegressor": lambda: GradientBoostingRegressor(n_estimators=2).fit(X, CODES),
-    "HistGradientBoostingClassifier": lambda: HistGradientBoostingClassifier(max_iter=2).fit(
-        X, NAMES
-    ),
-    "AdaBoostClassifier": lambda: AdaBoostClassifier(n_estimators=2).fit(X, NAMES),
-    "BaggingClassifier": lambda: BaggingClassifier(n_estimators=2, max_features=2).fit(X, NAMES),
-    "VotingClassifier": lambda: VotingClassifier([("nb", GaussianNB())]).fit(X, NAMES),
-    "VotingRegressor": lambda: VotingRegressor([("line", LinearRegression())]).fit(X, CODES),
-    "StackingClassifier": lambda: StackingClassifier([("nb", GaussianNB())], cv=2).fit(X, NAMES),
-    "IsolationForest": lambda: IsolationForest(n_estimators=2).fit(X),
-    "RandomTreesEmbedding": lambda: RandomTreesEmbedding(2).fit(X),
-    "OneVsRestClassifier": lambda: OneVsRestClassifier(GaussianNB()).fit(X, NAMES),
-    "OneVsOneClassifier": lambda: OneVsOneClassifier(SGDClassifier()).fit(X, NAMES),
-    "MultiOutputClassifier": lambda: MultiOutputClassifier(GaussianNB()).fit(X, X[:, :2] > 0),
-}
 WAYS_OUT = (
-    "random forest or extra-trees",
-    "list or dict of fitted models",
+    "fitted classifier or regressor",
+    "list or dict of them",
     "Pipeline or search",
     "draw method",
     "PredictionSamples",
     "(n_points, n_draws, n_classes)",
 )
+WITHOUT_TARGET = [
+    (IsolationForest(n_estimators=2), "tells outliers from the rest"),
+    (OneClassSVM(), "tells outliers from the rest"),
+    (LocalOutlierFactor(novelty=True), "tells outliers from the rest"),
+    (LocalOutlierFactor(), "tells outliers from the rest"),
+    (KMeans(2, n_init=1), "groups rows"),
+    (AgglomerativeClustering(), "groups rows"),
+    (KernelDensity(), "can be fitted"),
+    (GaussianMixture(2), "estimates a density"),
+    (StandardScaler(), "transforms rows"),
+    (PCA(2), "transforms rows"),
+    (RandomTreesEmbedding(2), "transforms rows"),
+]
+# Models without posterior draws: neither single ones, nor ensembles whose members correct each
+# other or know one class each.
+WITHOUT_DRAWS = [
+    StackingClassifier([("nb", GaussianNB())], cv=2),  # EnsembleSampler knows its first layer
+    SVC(),
+    GaussianNB(),
+    DecisionTreeClassifier(),
+    GradientBoostingClassifier(n_estimators=2),
+    GradientBoostingRegressor(n_estimators=2),
+    HistGradientBoostingClassifier(max_iter=2),
+    AdaBoostClassifier(n_estimators=2),
+    OneVsRestClassifier(GaussianNB()),
+    OneVsOneClassifier(SGDClassifier()),
+]
+TWO_OUTPUTS = [
+    MultiOutputClassifier(GaussianNB()),
+    ClassifierChain(LogisticRegression()),
+    KNeighborsClassifier(),
+    RadiusNeighborsClassifier(9.0),
+    DecisionTreeClassifier(),
+    ExtraTreeClassifier(),
+    RandomForestClassifier(2),
+    DummyClassifier(strategy="prior"),
+    MLPClassifier(3, solver="lbfgs", max_iter=3000, random_state=0),
+    OneVsRestClassifier(LogisticRegression()),
+    GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [3]}, cv=2),
+    make_pipeline(StandardScaler(), KNeighborsClassifier()),
+    FrozenEstimator(KNeighborsClassifier().fit(X, X[:, :2] > 0)),
+]
+by_name = {"ids": lambda model: type(model).__name__}
 
 
 class Coin:
@@ -132,11 +175,10 @@ def even(n_points: int) -> PredictionSamples:
     return PredictionSamples(np.full((n_points, 2, 2), 0.5))
 
 
-@pytest.mark.parametrize("name", [*UNSUPPORTED, *OTHER_ENSEMBLES])
+@pytest.mark.parametrize("name", UNSUPPORTED)
 def test_unsupported_objects_are_refused_with_the_ways_out(name: str) -> None:
-    model = {**UNSUPPORTED, **OTHER_ENSEMBLES}[name]()
     with pytest.raises(UnsupportedModelError) as caught:
-        get_sampler(model)
+        get_sampler(UNSUPPORTED[name]())
     message = str(caught.value)
     assert message.startswith(f"No prediction sampler is registered for {name}.")
     assert [way for way in WAYS_OUT if way not in message] == []
@@ -144,22 +186,97 @@ def test_unsupported_objects_are_refused_with_the_ways_out(name: str) -> None:
     assert isinstance(caught.value, TypeError)
 
 
-@pytest.mark.parametrize("name", [*UNSUPPORTED, *OTHER_ENSEMBLES])
-def test_ensemble_sampler_refuses_other_ensembles_by_name(name: str) -> None:
-    model = {**UNSUPPORTED, **OTHER_ENSEMBLES}[name]()
+@pytest.mark.parametrize(("model", "reason"), WITHOUT_TARGET, **by_name)
+@pytest.mark.parametrize("fit", [False, True])
+def test_models_without_a_target_are_refused_with_the_reason(
+    model: Any, reason: str, fit: bool
+) -> None:
+    model = clone(model).fit(X) if fit else model
     message = (
-        "^ensemble must be a list, tuple or dict of fitted models, or a fitted random forest or "
-        rf"extra-trees model\. Got {name} in EnsembleSampler"
+        rf"^{type(model).__name__} {reason} and predicts no target, so it gives no prediction "
+        r"samples\. Pass a fitted classifier or regressor\.$"
     )
     with pytest.raises(UnsupportedModelError, match=message):
-        EnsembleSampler(model).draw()
+        get_sampler(model)
+    with pytest.raises(UnsupportedModelError, match=message):
+        BALDQuery().query(model, X, X_labeled=X, y_labeled=NAMES)
+    with pytest.raises(UnsupportedModelError, match=f"^{type(model).__name__} must be a class"):
+        BootstrapSampler(model).fit(X, NAMES)
 
 
-@pytest.mark.parametrize("name", ["BaggingClassifier", "VotingClassifier", "SVC"])
-def test_query_refuses_a_model_without_draws(name: str) -> None:
-    model = {**UNSUPPORTED, **OTHER_ENSEMBLES}[name]()
-    with pytest.raises(UnsupportedModelError, match=f"registered for {name}"):
-        BALDQuery().query(model, X)
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_ensemble_sampler_refuses_what_is_no_ensemble(name: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=ENSEMBLES + f"Got {name} in EnsembleSampler"):
+        EnsembleSampler(UNSUPPORTED[name]()).draw()
+
+
+@pytest.mark.parametrize("model", WITHOUT_DRAWS[1:], **by_name)
+def test_ensemble_sampler_refuses_other_models_by_name(model: Any) -> None:
+    message = ENSEMBLES + f"Got {type(model).__name__} in EnsembleSampler"
+    with pytest.raises(UnsupportedModelError, match=message):
+        EnsembleSampler(clone(model).fit(X, CODES)).draw()
+
+
+@pytest.mark.parametrize("model", WITHOUT_DRAWS, **by_name)
+def test_model_without_draws_gets_the_bootstrap_and_asks_for_labeled_rows(model: Any) -> None:
+    model, name = clone(model).fit(X, CODES), type(model).__name__
+    sampler = get_sampler(model)
+    assert isinstance(sampler, BootstrapSampler)
+    assert sampler.estimator is model
+    message = (
+        rf"^{name} has no posterior draws of its own, .* Got no labeled rows; call "
+        r"query\(model, X_pool, X_labeled=X, y_labeled=y\), or pass "
+        r"BootstrapSampler\(model\)\.fit\(X, y\) as the model\.$"
+    )
+    for ask in (sampler.draw, lambda: ICALQuery().query(model, X)):
+        with pytest.raises(UnsupportedModelError, match=message):
+            ask()
+    with pytest.raises(NotFittedError, match=f"{name} is not fitted yet"):
+        get_sampler(clone(model))
+
+
+@pytest.mark.parametrize("model", WITHOUT_DRAWS[1:5], **by_name)
+def test_query_with_labeled_rows_asks_the_refits(model: Any) -> None:
+    model = clone(model).fit(X[:40], NAMES[:40])
+    given = {"X_labeled": X[:40], "y_labeled": NAMES[:40]}
+    picks = ICALQuery(random_state=0).query(model, X[40:], 3, **given)
+    sampler = BootstrapSampler(model).fit(X[:40], NAMES[:40])
+    again = ICALQuery(random_state=0).query(sampler, X[40:], 3)
+    assert len(set(picks.tolist())) == 3
+    np.testing.assert_array_equal(again, picks)
+
+
+@pytest.mark.parametrize("model", TWO_OUTPUTS, **by_name)
+def test_classifiers_of_several_outputs_are_refused_with_the_shape_that_works(model: Any) -> None:
+    y = (X[:, :2] > 0).astype(int)
+    model = clone(model).fit(X, y)
+    message = (
+        r"^\w+ was fitted on 2 class outputs; draws need one, \(n_points, n_draws, n_classes\)\. "
+        r"Fit one model per output, with y of shape \(n_samples,\)\.$"
+    )
+    for labeled in ({}, {"X_labeled": X, "y_labeled": y}):
+        with pytest.raises(UnsupportedModelError, match=message):
+            ICALQuery().query(model, X, **labeled)
+    with pytest.raises(UnsupportedModelError, match=r"class outputs|y_labeled must have shape"):
+        BootstrapSampler(model).fit(X, y)
+
+
+def test_list_of_one_output_is_refused_too() -> None:
+    model = MultiOutputClassifier(GaussianNB()).fit(X, CODES[:, None])
+    with pytest.raises(UnsupportedModelError, match="was fitted on 1 class output, in a column"):
+        get_sampler(model)
+
+
+@pytest.mark.parametrize(
+    "model", [MultiOutputRegressor(Ridge()), RegressorChain(Ridge()), Ridge()], **by_name
+)
+def test_regressors_of_several_targets_are_refitted(model: Any) -> None:
+    y = np.column_stack([X[:, 0], X[:, 1] ** 2, CODES])
+    model = clone(model).fit(X, y)
+    sampler = get_sampler(model).with_labeled(X, y)
+    assert sampler.sample(X[:7], n_draws=4, random_state=0).values.shape == (7, 4, 3)
+    picks = ICALQuery(random_state=0).query(model, X, 2, X_labeled=X, y_labeled=y)
+    assert len(set(picks.tolist())) == 2
 
 
 @pytest.mark.parametrize("model", [RandomForestClassifier, GaussianNB, float, Coin])
@@ -209,8 +326,34 @@ def test_object_with_its_own_draw_is_its_sampler() -> None:
 def test_attribute_draw_that_is_no_method_does_not_count() -> None:
     model = GaussianNB().fit(X, NAMES)
     model.draw = "lots"
-    with pytest.raises(UnsupportedModelError, match="registered for GaussianNB"):
-        get_sampler(model)
+    assert isinstance(get_sampler(model), BootstrapSampler)
+
+
+class Plain:
+    """A model that is no scikit-learn estimator, and has what it was given besides `predict`."""
+
+    def fit(self, X: Any, y: Any) -> "Plain":
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.zeros(len(X))
+
+
+def test_model_that_cannot_be_cloned_is_refused_by_name() -> None:
+    message = (
+        r"^Plain must be an estimator with fit and get_params, .*BaseEstimator, or pass a list"
+    )
+    with pytest.raises(UnsupportedModelError, match=message):
+        get_sampler(Plain())
+
+
+def test_model_that_does_not_say_what_it_is_is_refused_by_name() -> None:
+    class Silent(Plain, BaseEstimator):
+        pass
+
+    message = r"^Silent must be a classifier or a regressor\. .* ClassifierMixin or RegressorMixin"
+    with pytest.raises(UnsupportedModelError, match=message):
+        get_sampler(Silent())
 
 
 def test_registered_class_and_its_subclasses_get_their_sampler() -> None:

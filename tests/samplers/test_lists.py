@@ -13,7 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -175,6 +175,64 @@ def test_label_types_that_compare_are_joined(first: Any, second: Any, union: lis
         assert found == proba
 
 
+def test_members_without_probabilities_all_vote() -> None:
+    X, pool = rows(), rows(20, seed=3)
+    members = [LinearSVC().fit(X, NAMES[codes(X)]), SVC().fit(X, NAMES[codes(X)])]
+    samples = get_sampler(members).sample(pool)
+    assert (samples.kind, samples.values.shape) == ("label", (20, 2))
+    for k, member in enumerate(members):
+        np.testing.assert_array_equal(samples.classes[samples.values[:, k]], member.predict(pool))
+
+
+def test_votes_among_probabilities_are_certain() -> None:
+    X, pool = rows(), rows(20, seed=3)
+    y = NAMES[codes(X)]
+    few = SVC().fit(X[y != "bee"], y[y != "bee"])
+    probable = GaussianNB().fit(X, y)
+    samples = get_sampler([few, probable]).sample(pool)
+    assert samples.kind == "proba"
+    expected = (few.predict(pool)[:, None] == samples.classes).astype(float)
+    np.testing.assert_array_equal(samples.values[:, 0], expected)
+    np.testing.assert_allclose(samples.values[:, 1], probable.predict_proba(pool), atol=1e-15)
+
+
+class Voter(ClassifierMixin, BaseEstimator):
+    """A classifier without probabilities that votes for what the first column says."""
+
+    def __init__(self, classes: Any) -> None:
+        self.classes_ = np.array(classes)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return X[:, 0]
+
+
+@pytest.mark.parametrize("order", [["cat", "ant"], ["bee", "cat", "ant"]])
+def test_votes_are_read_where_classes_are_in_an_order_of_their_own(order: list[str]) -> None:
+    pool = np.array([["ant"], ["cat"], ["cat"]])
+    samples = get_sampler([Voter(order), Voter(["dog", "cat", "ant"])]).sample(pool)
+    names = samples.classes[samples.values].tolist()
+    assert names == [["ant", "ant"], ["cat", "cat"], ["cat", "cat"]]
+
+
+def test_vote_for_an_unknown_label_is_refused_by_name() -> None:
+    draws = get_sampler([Voter(["ant", "cat"])]).draw()
+    for label in ("aaa", "bee", "zzz"):
+        message = (
+            r"^predict of member 0 \(Voter\) of EnsembleSampler must give one of classes_ for each "
+            rf"of 2 rows\. Got {label}\.$"
+        )
+        with pytest.raises(UnsupportedModelError, match=message):
+            draws(np.array([["ant"], [label]]))
+
+
+@pytest.mark.parametrize("members", [classifiers, regressors])
+def test_rows_that_a_member_cannot_predict_are_refused_by_its_name(members: Any) -> None:
+    draws = get_sampler({"first": members()[0], "second": members()[1]}).draw()
+    message = r"^Member 'first' \(\w+\) of EnsembleSampler cannot predict these rows\. X has 3 feat"
+    with pytest.raises(ValueError, match=message):
+        draws(rows(5)[:, :3])
+
+
 def test_weights_of_any_positive_sum_are_scaled() -> None:
     members = [Constant([0, 1], [1.0, 0.0]), Constant([0, 1], [0.0, 1.0])]
     samples = EnsembleSampler(members, weights=[30, 10]).sample(rows(2))
@@ -306,8 +364,6 @@ def unfitted_search() -> Any:
 @pytest.mark.parametrize(
     ("member", "message"),
     [
-        (lambda: LinearSVC().fit(rows(), codes(rows())), r"1 \(LinearSVC\).*no predict_proba"),
-        (lambda: SVC().fit(rows(), codes(rows())), r"1 \(SVC\).*no predict_proba"),
         (lambda: KMeans(2, n_init=1).fit(rows()), r"1 \(KMeans\).*no predict_proba"),
         (lambda: GaussianNB, r"1 \(\w+\).*no predict method; pass fitted models"),
         (lambda: StandardScaler().fit(rows()), r"1 \(StandardScaler\).*no predict method"),
@@ -342,20 +398,41 @@ def test_unfitted_member_is_refused_by_name(member: Any, name: str) -> None:
 
 
 def test_members_of_a_dict_are_named_by_their_keys() -> None:
-    svc = SVC().fit(rows(), codes(rows()))
-    with pytest.raises(UnsupportedModelError, match=r"Member 'wide' \(SVC\)"):
-        get_sampler({"narrow": classifiers()[0], "wide": svc}).draw()
+    means = KMeans(2, n_init=1).fit(rows())
+    with pytest.raises(UnsupportedModelError, match=r"Member 'wide' \(KMeans\)"):
+        get_sampler({"narrow": classifiers()[0], "wide": means}).draw()
 
 
 def test_only_drawn_members_are_asked() -> None:
-    members = [Level(0.0), Level(1.0), None]
+    class Broken(Level):
+        def predict(self, X: Any) -> np.ndarray:
+            raise RuntimeError("asked")
+
+    members = [Level(0.0), Level(1.0), Broken(2.0)]
     outcomes = set()
     for seed in range(20):
         try:
             outcomes.add(get_sampler(members).draw(1, random_state=seed)(rows(1)).values[0, 0])
-        except UnsupportedModelError:
-            outcomes.add("refused")
-    assert outcomes == {0.0, 1.0, "refused"}
+        except RuntimeError as err:
+            outcomes.add(str(err))
+    assert outcomes == {0.0, 1.0, "asked"}
+
+
+def test_members_are_checked_whichever_are_drawn() -> None:
+    for seed in range(5):
+        with pytest.raises(UnsupportedModelError, match=r"Member 1 \(NoneType\)"):
+            get_sampler([Level(0.0), None]).draw(1, random_state=seed)
+
+
+def test_fewer_draws_keep_kind_and_classes_of_all_members() -> None:
+    X, y = rows(9), np.repeat([0, 1, 2], 3)
+    X = X + y[:, None]
+    unlike = [GaussianNB().fit(X, y), RidgeClassifier().fit(X[:6], y[:6])]
+    for seed in range(5):
+        draws = get_sampler(unlike).draw(1, random_state=seed)
+        assert draws.kind == "proba"
+        assert draws.classes.tolist() == [0, 1, 2]
+        assert draws(X).values.shape == (9, 1, 3)
 
 
 def test_classifiers_and_regressors_do_not_mix() -> None:
@@ -392,7 +469,10 @@ def test_probabilities_of_a_multilabel_model_are_refused_by_name() -> None:
     X = rows()
     y = np.column_stack([codes(X) > 0, codes(X) > 1, X[:, 2] > 0]).astype(int)
     model = OneVsRestClassifier(LogisticRegression()).fit(X, y)
-    with pytest.raises(UnsupportedModelError, match=r"Member 0 \(OneVsRestClassifier\).*sum to 1"):
+    message = (
+        r"Member 0 \(OneVsRestClassifier\).*fitted on 3 class outputs.* y of shape \(n_samples,"
+    )
+    with pytest.raises(UnsupportedModelError, match=message):
         get_sampler([model]).sample(X)
 
 

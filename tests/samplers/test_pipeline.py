@@ -12,7 +12,11 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, Random
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegressionCV
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -20,8 +24,8 @@ from sklearn.svm import SVC
 
 from sklearn_ical import BALDQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
-from sklearn_ical.samplers._base import PipelineSampler
+from sklearn_ical.samplers import BootstrapSampler, Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers._containers import PipelineSampler
 
 
 class Counter(TransformerMixin, BaseEstimator):
@@ -210,12 +214,40 @@ def test_pipeline_without_a_model_is_refused(steps: Any, got: str) -> None:
         get_sampler(Pipeline(steps)).draw()
 
 
-@pytest.mark.parametrize("model", [GaussianNB(), SVC(), StandardScaler()])
-def test_pipeline_around_another_model_names_that_model(model: Any) -> None:
-    X = rows()
+@pytest.mark.parametrize("model", [GaussianNB(), SVC()])
+def test_pipeline_around_a_model_without_draws_is_refitted_as_a_whole(model: Any) -> None:
+    X, pool = rows(), rows(20, seed=3)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, labels(X))
-    with pytest.raises(UnsupportedModelError, match=f"No .* registered for {type(model).__name__}"):
-        get_sampler(pipeline).draw()
+    sampler = get_sampler(pipeline)
+    assert isinstance(sampler, BootstrapSampler)
+    assert [type(part) for part in sampler.estimator] == [StandardScaler, type(model)]
+    message = (
+        rf"^Pipeline\(\.\.\., {type(model).__name__}\) has no .* Got no labeled rows; call query"
+    )
+    with pytest.raises(UnsupportedModelError, match=message):
+        sampler.draw()
+    draws = sampler.with_labeled(X, labels(X)).draw(4, random_state=0)
+    means = {clone[0].mean_.tobytes() for clone in draws.members.models}
+    assert len(means) == 4  # each with a scaler of its own
+    assert draws(pool).n_draws == 4
+
+
+def test_pipeline_that_ends_in_a_transformer_names_it() -> None:
+    pipeline = make_pipeline(FunctionTransformer(), StandardScaler()).fit(rows())
+    with pytest.raises(
+        UnsupportedModelError, match=r"^StandardScaler transforms rows and predicts"
+    ):
+        get_sampler(pipeline)
+
+
+def test_refits_of_a_pipeline_take_the_model_that_its_search_chose() -> None:
+    X = rows()
+    search = GridSearchCV(SVC(), {"C": [0.5, 2.0]}, cv=2)
+    pipeline = make_pipeline(StandardScaler(), search).fit(X, labels(X))
+    sampler = get_sampler(pipeline)
+    assert isinstance(sampler.estimator[-1], SVC)
+    assert sampler.estimator[-1].C == search.best_params_["C"]
+    assert pipeline[-1] is search
 
 
 def test_unfitted_pipeline_is_refused() -> None:
@@ -286,15 +318,21 @@ def test_search_without_refit_is_refused_by_name(search: Any, fit: bool) -> None
         get_sampler(search)
 
 
-def test_search_around_another_model_names_that_model() -> None:
+def test_search_around_a_model_without_draws_refits_that_model() -> None:
     search = GridSearchCV(SVC(), {"C": [1.0, 2.0]}, cv=2).fit(rows(), labels(rows()))
-    with pytest.raises(UnsupportedModelError, match="registered for SVC"):
-        get_sampler(search)
+    sampler = get_sampler(search)
+    assert isinstance(sampler, BootstrapSampler)
+    assert sampler.estimator is search.best_estimator_
+    with pytest.raises(UnsupportedModelError, match=r"^SVC has no posterior draws of its own"):
+        sampler.draw()
 
 
 def test_model_with_search_like_parameters_is_no_search() -> None:
-    with pytest.raises(UnsupportedModelError, match="registered for LogisticRegressionCV"):
+    with pytest.raises(NotFittedError, match=r"^LogisticRegressionCV is not fitted yet"):
         get_sampler(LogisticRegressionCV())
+    model = TunedThresholdClassifierCV(forest()).fit(rows(), labels(rows()))
+    assert get_sampler(model).ensemble is model.estimator_
+    assert BootstrapSampler(model).fit(rows(), labels(rows())).estimator is model
 
 
 def test_sampler_of_a_pipeline_is_the_one_registered() -> None:

@@ -10,8 +10,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import sklearn_ical
 from sklearn_ical import BALDQuery, ICALQuery, MarginQuery, MaxEntropyQuery, RandomQuery, simulate
@@ -246,8 +248,6 @@ def test_simulate_starts_balanced_among_known_labels(data):
 def test_simulate_starts_from_one_class(data, estimator, strategy):
     X, y, X_test, y_test = data
     order = np.argsort(y, kind="stable")
-    if not hasattr(estimator, "n_estimators") and isinstance(strategy, ICALQuery):
-        pytest.skip("has no posterior draws")
     result = run(
         (X[order], y[order], X_test, y_test), estimator, strategy, initial=[0, 1], batch_size=20,
         scoring=["accuracy", "neg_log_loss"], n_rounds=1,
@@ -259,6 +259,23 @@ def test_simulate_starts_from_one_class(data, estimator, strategy):
     assert first["neg_log_loss"] == pytest.approx(unseen * math.log(np.finfo(float).eps))
     # Rows are drawn at random until there is something to tell apart, not in the pool's order.
     assert set(result.rounds[1].labels) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("estimator", [LinearSVC(random_state=0), KNeighborsClassifier(2)])
+def test_simulate_refits_models_without_draws(data, estimator):
+    X, y, X_test, y_test = data
+    result = run(data, estimator, BALDQuery(), n_initial=6, batch_size=3, n_rounds=2)
+    first = result.rounds[0]
+    model = clone(estimator)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=stream_seed(0, 0))
+    rows = list(first.positions)
+    model.fit(X[rows], y[rows])
+    pool = np.setdiff1d(np.arange(60), rows)
+    strategy = BALDQuery(random_state=stream_seed(0, 1))
+    picks = strategy.query(model, X[pool], 3, X_labeled=X[rows], y_labeled=np.array(first.labels))
+    assert result.rounds[1].positions == tuple(pool[picks])
+    assert len(set(result.positions)) == 12
 
 
 # Labels

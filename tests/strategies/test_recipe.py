@@ -71,6 +71,16 @@ class SpyDraws:
         return Counter(row for X in self.calls for row in first_column(X).tolist())
 
 
+class SpySampler:
+    """A sampler whose draws are known."""
+
+    def __init__(self, draws: SpyDraws) -> None:
+        self.draws = draws
+
+    def draw(self, n_draws: int | None = None, random_state: Any = None) -> SpyDraws:
+        return self.draws
+
+
 class SpyModel:
     """A classifier with `predict_proba` and nothing else; it notes what it is asked for."""
 
@@ -211,9 +221,9 @@ def test_mean_strategies_take_any_classifier(strategy: type[BaseQuery], data: An
     proba = linear.predict_proba(X[60:])
     expected = strategy().select(proba[:, None], 6).tolist()
     assert strategy().query(linear, X[60:], 6).tolist() == expected
-    draws_needed = "No prediction sampler is registered for LogisticRegression"
-    with pytest.raises(UnsupportedModelError, match=draws_needed):
+    with pytest.raises(UnsupportedModelError, match=r"LogisticRegression\) has no posterior draws"):
         BALDQuery().query(linear, X[60:])
+    assert len(BALDQuery().query(linear, X[60:], 6, X_labeled=X[:60], y_labeled=y[:60])) == 6
 
 
 @pytest.mark.parametrize("strategy", MEANS)
@@ -307,7 +317,7 @@ def test_a_strategy_is_callable_as_a_modal_strategy(strategy: BaseQuery) -> None
 
     spy, pool = SpyDraws(), make_pool()
     picks, utilities = strategy.query(spy, pool, 4, return_utilities=True)
-    for model in (spy, Learner(spy)):
+    for model in (spy, Learner(SpySampler(spy))):
         indices, worth = strategy(model, pool, n_instances=4)
         assert indices.tolist() == picks.tolist()
         np.testing.assert_allclose(worth, utilities[range(4), picks], rtol=1e-10)
@@ -356,8 +366,9 @@ def test_models_that_cannot_be_used_are_named(strategy: BaseQuery, data: Any) ->
     with pytest.raises(TypeError, match=r"must be a fitted model, not a class\. Got the class Ran"):
         strategy.query(RandomForestClassifier, X)
     machine = SVC().fit(X[:60], y[:60])
-    with pytest.raises(TypeError, match="No prediction sampler is registered for SVC"):
+    with pytest.raises(TypeError, match=r"SVC has no posterior draws.*X_labeled=X, y_labeled=y"):
         strategy.query(machine, X)
+    assert len(strategy.query(machine, X, 3, X_labeled=X[:60], y_labeled=y[:60])) == 3
     with pytest.raises(TypeError, match="No prediction sampler is registered for NoneType"):
         strategy.query(None, X)
     with pytest.raises(NotFittedError, match=r"RandomForestClassifier.*is not fitted yet"):

@@ -1,0 +1,370 @@
+"""BootstrapSampler: posterior draws of any model that can be fitted, by refits on resamples."""
+
+import copy
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
+
+from sklearn_ical._random import root_seed
+from sklearn_ical._validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_integer,
+    check_parameters,
+    missing_rows,
+    n_rows,
+    sliceable,
+    take_rows,
+)
+from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
+from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws
+from sklearn_ical.samplers._members import Members, check_labels_alike, make_draws
+from sklearn_ical.samplers._models import (
+    check_single_output,
+    estimator_type,
+    name_of,
+    refittable,
+)
+
+METHODS = ("auto", "weights", "copies", "bayesian")
+
+
+class BootstrapSampler(BaseSampler, BaseEstimator):
+    """Refits clones of a model on bootstrap resamples of the labeled rows: one draw a clone.
+
+    For models that have no posterior draws of their own. Rows of a classifier are resampled
+    within their class, so that no class vanishes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor, fitted or not; of a search object, the model that it chose; of
+        a frozen one, the model inside. Only clones of it are fitted. Without `predict_proba` the
+        clones of a classifier vote.
+    n_draws : int, default=50
+        How many clones `draw` fits unless told otherwise.
+    method : {"auto", "weights", "copies", "bayesian"}, default="auto"
+        "copies" fits rows as often as they were drawn. "weights" passes these counts as
+        `sample_weight` instead, and moves no rows. "bayesian" is the Bayesian bootstrap [2]_:
+        weights of all rows are drawn from a flat Dirichlet distribution, and scaled to sum to the
+        number of rows. "auto" takes "weights" where the model's `fit` has a `sample_weight` and
+        there is no other estimator inside that may leave it alone, else "copies"; and
+        "bayesian" in place of "weights" where each class has one row, which leaves nothing to
+        resample.
+    n_jobs : int, default=None
+        Number of clones fitted at once, in the sense of joblib.
+
+    Attributes
+    ----------
+    X_, y_ : object
+        The labeled rows and their labels, as given to `fit`. Not copied.
+
+    Notes
+    -----
+    Every parameter of a clone named `random_state` is seeded, one by one: the draws of a network
+    differ by their initial weights too. Draw k depends on `random_state` and k alone; fewer draws
+    are the first of many. Its numbers come from ``SeedSequence(random_state, spawn_key=(k,))``:
+    first these seeds, in alphabetical order of the parameters, then the resample. Cost: `n_draws`
+    fits, and as many predictions of each row.
+
+    References
+    ----------
+    .. [1] Efron, "Bootstrap methods: another look at the jackknife", Annals of Statistics, 1979.
+    .. [2] Rubin, "The Bayesian bootstrap", Annals of Statistics, 1981.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn_ical.samplers import BootstrapSampler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sampler = BootstrapSampler(LogisticRegression(max_iter=500), n_draws=10).fit(X, y)
+    >>> sampler.sample(X, random_state=0).values.shape
+    (150, 10, 3)
+    """
+
+    source = "refits on bootstrap resamples"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods("fit")],
+        "n_draws": [Interval(Integral, 1, None, closed="left")],
+        "method": [StrOptions(set(METHODS))],
+        "n_jobs": [None, Integral],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        n_draws: int = DEFAULT_DRAWS,
+        method: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_draws = n_draws
+        self.method = method
+        self.n_jobs = n_jobs
+
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        """What the draws cost, in a few words."""
+        return f"{self.n_draws} fits"
+
+    def fit(self, X: Any, y: Any) -> "BootstrapSampler":
+        """Take the labeled rows that `draw` resamples; nothing is fitted yet.
+
+        Parameters
+        ----------
+        X : object
+            Rows that the model's `fit` accepts, at least one.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            Their labels or targets.
+
+        Returns
+        -------
+        self : BootstrapSampler
+        """
+        check_parameters(self)
+        model = refittable(self.estimator)
+        check_refittable(model)
+        _check_rows(model, X, y)
+        _labels(model, y)
+        self.X_, self.y_ = X, y
+        return self
+
+    def with_labeled(self, X_labeled: Any, y_labeled: Any) -> "BootstrapSampler":
+        """Return a copy of this sampler that has these labeled rows.
+
+        Parameters
+        ----------
+        X_labeled, y_labeled : object
+            As `X` and `y` of :meth:`fit`.
+
+        Returns
+        -------
+        sampler : BootstrapSampler
+        """
+        return copy.copy(self).fit(X_labeled, y_labeled)
+
+    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+        """Fit clones of the model on resamples of the labeled rows.
+
+        Parameters
+        ----------
+        n_draws : int, default=None
+            How many; None for the parameter of that name.
+        random_state : int, RandomState, Generator or None, default=None
+            See :term:`random_state`.
+
+        Returns
+        -------
+        draws : Draws
+            Immutable; columns follow the classes of the fitted model and of the labels.
+
+        Raises
+        ------
+        UnsupportedModelError
+            If there are no labeled rows yet, if all draws would be the same, or if a clone cannot
+            be fitted; the message names the model and says what to do.
+        """
+        check_parameters(self)
+        n_draws = self.n_draws if n_draws is None else n_draws
+        n_draws = check_integer(n_draws, "n_draws", "BootstrapSampler.draw")
+        model = refittable(self.estimator)
+        check_refittable(model)
+        name = name_of(model)
+        if not hasattr(self, "X_"):
+            raise LabeledRowsMissingError(
+                f"{name} has no posterior draws of its own, so it has to be refitted on resamples "
+                "of the labeled rows. Got no labeled rows; call query(model, X_pool, X_labeled=X, "
+                "y_labeled=y), or pass BootstrapSampler(model).fit(X, y) as the model."
+            )
+        X, y = sliceable(self.X_), _labels(model, self.y_)
+        classifies = estimator_type(model) == "classifier"
+        strata = np.unique(y, return_inverse=True)[1] if classifies else np.zeros(len(y), dtype=int)
+        method = _choose_method(model, self.method, strata)
+        root, unfitted = root_seed(random_state, "BootstrapSampler"), _unfitted(model)
+        clones = Parallel(n_jobs=self.n_jobs)(
+            delayed(_refit)(unfitted, X, y, strata, method, root, k) for k in range(n_draws)
+        )
+        return make_draws(
+            Members(
+                owner="BootstrapSampler",
+                names=[f"{k} ({name})" for k in range(n_draws)],
+                models=list(clones),
+                classes=getattr(model, "classes_", None) if classifies else None,
+                mean_differs="each draw is a refit on a resample of the labeled rows",
+            )
+        )
+
+
+def check_refittable(model: Any) -> None:
+    """Refuse models whose clones cannot be fitted, or would be no draws."""
+    name, kind = name_of(model), estimator_type(model)
+    if isinstance(model, type) or not hasattr(model, "fit") or not hasattr(model, "get_params"):
+        raise UnsupportedModelError(
+            f"{name} must be an estimator with fit and get_params, so that clones of it can be "
+            "refitted. Inherit from sklearn.base.BaseEstimator, or pass a list of fitted models."
+        )
+    if kind not in ("classifier", "regressor"):
+        raise UnsupportedModelError(
+            f"{name} must be a classifier or a regressor. Got a model that says it is {kind!r} and "
+            "has no predict_proba; a model class of your own inherits from ClassifierMixin or "
+            "RegressorMixin."
+        )
+    check_single_output(model)
+
+
+def _check_rows(model: Any, X: Any, y: Any) -> None:
+    """Refuse labeled rows without labels, and as many labels as there are not rows."""
+    owner = f"BootstrapSampler of {name_of(model)}"
+    if X is None or y is None:
+        name = "X_labeled" if X is None else "y_labeled"
+        raise ValueError(
+            f"Labeled rows come as X_labeled and y_labeled together. Got {name}=None in {owner}."
+        )
+    total, labels = n_rows(X, "X_labeled"), n_rows(y, "y_labeled")
+    if labels != total or total == 0:
+        raise ValueError(
+            "y_labeled must hold one label for each row of X_labeled, at least one. Got "
+            f"{labels} labels for {total} rows in {owner}."
+        )
+
+
+def _labels(model: Any, y: Any) -> np.ndarray:
+    """Return labels as an array, of one axis for a classifier, or say what is wrong with them."""
+    owner = f"BootstrapSampler of {name_of(model)}"
+    labels = _as_array(y, owner)
+    missing = missing_rows(labels)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"y_labeled must have no missing labels. Got {labels[row]!r} for row {row} in {owner}; "
+            "leave out rows without a label."
+        )
+    if estimator_type(model) != "classifier":
+        return labels
+    if labels.size != len(labels):
+        raise UnsupportedModelError(
+            f"y_labeled must have shape ({len(labels)},) for a classifier: draws have one class "
+            f"axis, (n_points, n_draws, n_classes). Got shape {labels.shape} in {owner}; fit one "
+            "model per output."
+        )
+    labels = labels.reshape(-1)
+    seen = {"y_labeled": labels if labels.dtype == object else labels[:1]}
+    if hasattr(model, "classes_"):
+        seen = {"the model": np.asarray(model.classes_), **seen}
+    check_labels_alike(list(seen.values()), list(seen), owner)
+    return labels
+
+
+def _as_array(y: Any, owner: str) -> np.ndarray:
+    """Return labels as an array; numbers in a list or an array of objects become numbers."""
+    # A list is read as objects first: numpy turns numbers among texts into texts.
+    labels = np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
+    texts = {isinstance(label, str) for label in labels.flat} if labels.dtype == object else set()
+    if texts == {False} or (texts == {True} and isinstance(y, list | tuple)):
+        try:
+            labels = np.asarray(labels.tolist())
+        except ValueError as err:
+            raise ValueError(
+                f"y_labeled must be a rectangular array. Got rows of unequal length in {owner}."
+            ) from err
+    return labels
+
+
+def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
+    """Return how to resample, or refuse a way that the model does not support."""
+    name, total = name_of(model), len(strata)
+    params = model.get_params(deep=True)
+    weighs = has_fit_parameter(model, "sample_weight")
+    if method in ("weights", "bayesian") and not weighs:
+        raise UnsupportedModelError(
+            f"method={method!r} of BootstrapSampler needs a model whose fit takes sample_weight. "
+            f"Got {name}; use method='copies'."
+        )
+    alone = np.bincount(strata).max() == 1
+    if method == "auto":
+        # An estimator inside another one may be fitted without the weights.
+        nested = any(hasattr(value, "fit") for value in params.values())
+        method = "copies" if nested or not weighs else "bayesian" if alone else "weights"
+    same = total == 1 if method == "bayesian" else alone
+    if same and not any("random_state" in key for key in params):
+        raise UnsupportedModelError(
+            f"All refits of {name} by BootstrapSampler would be the same: with one labeled row"
+            f"{'' if total == 1 else ' per class'} there is nothing to resample. Got {total} "
+            f"labeled row{'s' if total > 1 else ''}; label more, or choose the next rows with "
+            "RandomQuery."
+        )
+    return method
+
+
+def _unfitted(model: Any) -> Any:
+    """Return an unfitted clone, in which members that a model takes as fitted stay fitted."""
+    if getattr(model, "cv", None) == "prefit" and hasattr(model, "estimators"):
+        members = [
+            (key, part if part == "drop" else FrozenEstimator(part))
+            for key, part in model.estimators
+        ]
+        model = copy.copy(model)
+        model.estimators = members
+    return _clone(model)
+
+
+def _clone(model: Any) -> Any:
+    """Return a clone, also of models that copy their parameters, which scikit-learn refuses."""
+    try:
+        return clone(model)
+    except RuntimeError:
+        return type(model)(**copy.deepcopy(model.get_params(deep=False)))
+
+
+def _refit(
+    model: Any, X: Any, y: np.ndarray, strata: np.ndarray, method: str, root: int, k: int
+) -> Any:
+    """Return clone k of the model, fitted on its resample."""
+    generator = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(k,)))
+    try:
+        refit = _seeded_clone(model, generator)
+        if method == "bayesian":
+            weights = generator.dirichlet(np.ones(len(y))) * len(y)
+            return refit.fit(X, y, sample_weight=weights)
+        rows = _resample(strata, generator)
+        if method == "weights":
+            counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
+            return refit.fit(X, y, sample_weight=counts)
+        return refit.fit(take_rows(X, rows), y[rows])
+    except Exception as err:
+        raise UnsupportedModelError(
+            f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "
+            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. Label more rows, "
+            "choose another method, or pass a list of models that you fitted yourself."
+        ) from err
+
+
+def _seeded_clone(model: Any, generator: np.random.Generator) -> Any:
+    """Return an unfitted clone whose every `random_state` is an integer of its own."""
+    unfitted = _clone(model)
+    names = sorted(unfitted.get_params(deep=True))
+    seeds = {
+        name: int(generator.integers(2**31))
+        for name in names
+        if name == "random_state" or name.endswith("__random_state")
+    }
+    return unfitted.set_params(**seeds) if seeds else unfitted
+
+
+def _resample(strata: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Return as many rows of each stratum as it has, drawn with replacement, (n_rows,)."""
+    order = np.argsort(strata, kind="stable")
+    counts = np.bincount(strata)
+    starts = np.cumsum(counts) - counts
+    places = strata[order]  # the stratum of each of the rows to draw
+    drawn = (generator.random(len(strata)) * counts[places]).astype(np.intp)
+    return order[starts[places] + drawn]

@@ -1,0 +1,170 @@
+"""What stands around a model: pipelines, transformed targets, thresholds, frozen models."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.pipeline import Pipeline
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from sklearn_ical.exceptions import UnsupportedModelError
+from sklearn_ical.samplers._base import (
+    BaseSampler,
+    Draws,
+    TransformedDraws,
+    evaluate_in_chunks,
+    evaluate_together,
+)
+from sklearn_ical.samplers._bootstrap import BootstrapSampler
+from sklearn_ical.samplers._models import not_fitted
+from sklearn_ical.samplers._registry import get_sampler
+from sklearn_ical.samples import PredictionSamples
+
+
+class _Around(BaseSampler):
+    """A sampler around the sampler of the model inside."""
+
+    def __init__(self, outer: Any, inner: Any) -> None:
+        self.outer = outer
+        self.inner = inner
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        """Where the draws come from, in a few words."""
+        return getattr(self.inner, "source", BaseSampler.source)
+
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        """What the draws cost, in a few words."""
+        return getattr(self.inner, "cost", BaseSampler.cost)
+
+
+class PipelineSampler(_Around):
+    """Samples the last step of a fitted Pipeline on rows that the other steps transform once."""
+
+    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+        """Fix draws of the last step; see :class:`BaseSampler`."""
+        inner = self.inner.draw(n_draws, random_state)
+        return inner if len(self.outer) == 1 else TransformedDraws(self.outer[:-1], inner)
+
+
+class TargetSampler(_Around):
+    """Samples the regressor of a fitted TransformedTargetRegressor, in the units of the target."""
+
+    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+        """Fix draws of the regressor; see :class:`BaseSampler`."""
+        return _TargetDraws(self.outer.transformer_, self.inner.draw(n_draws, random_state))
+
+
+class _TargetDraws:
+    """Draws of a regressor, transformed back one by one."""
+
+    kind = "value"
+    classes = None
+    mean_differs = "targets are transformed back draw by draw"
+
+    def __init__(self, transformer: Any, inner: Draws) -> None:
+        self.transformer = transformer
+        self.inner = inner
+        self.n_draws = inner.n_draws
+        self.weights = inner.weights
+        self.joint = inner.joint
+
+    def __call__(self, X: Any) -> PredictionSamples:
+        return self._back(self.inner(X))
+
+    def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
+        """Yield the samples of consecutive chunks of `X`."""
+        for part in evaluate_in_chunks(self.inner, X, n_rows):
+            yield self._back(part)
+
+    def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
+        """Return the samples of two sets of rows in one evaluation, where draws are joint."""
+        first, second = evaluate_together(self.inner, X, X_reference)
+        return self._back(first), self._back(second)
+
+    def _back(self, samples: PredictionSamples) -> PredictionSamples:
+        """Return samples in the units of the target."""
+        values = np.asarray(samples.values)
+        noise = samples.noise_variance
+        if noise is not None:
+            # Half of what lies between one standard deviation below and above: exact where the
+            # transformation is linear.
+            spread = np.sqrt(np.broadcast_to(_by_point(noise, values), values.shape))
+            noise = ((self._invert(values + spread) - self._invert(values - spread)) / 2) ** 2
+            noise = _of_all_targets(noise)
+        return PredictionSamples(
+            self._invert(values), "value", weights=self.weights, noise_variance=noise
+        )
+
+    def _invert(self, values: np.ndarray) -> np.ndarray:
+        """Return transformed-back values (n_points, n_draws[, n_targets])."""
+        n_points, n_draws = values.shape[:2]
+        flat = values.reshape(n_points * n_draws, -1)
+        back = np.asarray(self.transformer.inverse_transform(flat), dtype=np.float64)
+        back = back.reshape(n_points, n_draws, -1)
+        return back[:, :, 0] if back.shape[2] == 1 else back
+
+
+def _of_all_targets(noise: np.ndarray) -> np.ndarray | None:
+    """Return noise variances (n_points, n_draws), or None where they differ between targets."""
+    if noise.ndim == 2:
+        return noise
+    shared = noise[:, :, :1]
+    return shared[:, :, 0] if np.allclose(noise, shared, rtol=1e-9, atol=0) else None
+
+
+def _by_point(noise: Any, values: np.ndarray) -> np.ndarray:
+    """Return noise variances with as many axes as `values`."""
+    noise = np.asarray(noise)
+    if noise.ndim == 0:
+        return noise
+    return noise.reshape(noise.shape + (1,) * (values.ndim - noise.ndim))
+
+
+def _of_pipeline(pipeline: Pipeline) -> Any:
+    """Return the sampler of the last step behind the others, or the bootstrap of all steps."""
+    name, last = pipeline.steps[-1] if pipeline.steps else ("", None)
+    if last is None or last == "passthrough":
+        raise UnsupportedModelError(
+            f"Pipeline must end in a fitted model to draw from. Got {last!r} as its last step."
+        )
+    inner = get_sampler(last)
+    if not isinstance(inner, BootstrapSampler):
+        return PipelineSampler(pipeline, inner)
+    # What can be refitted of the last step: of a search, say, the model that it chose.
+    return BootstrapSampler(Pipeline([*pipeline.steps[:-1], (name, inner.estimator)]))
+
+
+def _of_transformed_target(model: TransformedTargetRegressor) -> Any:
+    if not hasattr(model, "regressor_"):
+        raise not_fitted(model)
+    inner = get_sampler(model.regressor_)
+    return (
+        BootstrapSampler(model)
+        if isinstance(inner, BootstrapSampler)
+        else TargetSampler(model, inner)
+    )
+
+
+def _of_frozen(model: FrozenEstimator) -> Any:
+    return get_sampler(model.estimator)
+
+
+def _of_decider(model: Any) -> Any:
+    """Return the sampler of the model inside one that only decides what to do with it."""
+    if hasattr(model, "estimator_"):
+        return get_sampler(model.estimator_)
+    if isinstance(model, FixedThresholdClassifier):  # which may also stand around a fitted model
+        return get_sampler(model.estimator)
+    raise not_fitted(model)
+
+
+get_sampler.register(Pipeline, _of_pipeline)
+get_sampler.register(TransformedTargetRegressor, _of_transformed_target)
+get_sampler.register(FrozenEstimator, _of_frozen)
+for decider in (FixedThresholdClassifier, TunedThresholdClassifierCV, SelfTrainingClassifier):
+    get_sampler.register(decider, _of_decider)

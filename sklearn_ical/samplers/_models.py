@@ -1,0 +1,110 @@
+"""What can be told of a model from the outside: name, sort, outputs, whether it is fitted."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from sklearn_ical.exceptions import UnsupportedModelError
+
+
+def name_of(model: Any) -> str:
+    """Return the class name of a model, of a class itself, or of a pipeline and its last step."""
+    if isinstance(model, type):
+        return model.__name__
+    name = type(model).__name__
+    if isinstance(model, Pipeline) and model.steps:
+        return f"{name}(..., {name_of(model.steps[-1][1])})"
+    return name
+
+
+def estimator_type(model: Any) -> str | None:
+    """Return "classifier", "regressor", "clusterer" and so on, or None where nothing tells."""
+    sort = getattr(model, "_estimator_type", None)
+    if hasattr(model, "__sklearn_tags__"):
+        try:
+            sort = get_tags(model).estimator_type
+        except (AttributeError, TypeError, ValueError):  # of a class, or of a half-built model
+            pass
+    if sort is None and (hasattr(model, "predict_proba") or hasattr(model, "classes_")):
+        return "classifier"
+    return sort
+
+
+def is_fitted(model: Any) -> bool:
+    """Tell whether a model was fitted; True also where it does not say."""
+    if callable(getattr(model, "is_fitted", None)):
+        return bool(model.is_fitted())
+    if not isinstance(model, BaseEstimator) or not hasattr(model, "fit"):
+        return True
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    except AttributeError:  # around a model that is no scikit-learn estimator
+        return True
+    return True
+
+
+def not_fitted(model: Any) -> NotFittedError:
+    """Return the error for a model, or what a text names, that was never fitted."""
+    name = model if isinstance(model, str) else name_of(model)
+    return NotFittedError(f"{name} is not fitted yet. Call fit on the labeled data before query.")
+
+
+def is_search(model: Any) -> bool:
+    """Tell whether a model is a search for parameters, fitted or not."""
+    if isinstance(model, TunedThresholdClassifierCV):  # which keeps the model that it was given
+        return False
+    # Of its own: some wrappers pass on the attributes of the model inside.
+    own = getattr(model, "__dict__", {})
+    return "best_estimator_" in own or {"estimator", "refit", "scoring"} <= own.keys()
+
+
+def chosen_by(search: Any) -> Any:
+    """Return the fitted model that a search chose."""
+    if hasattr(search, "best_estimator_"):
+        return search.best_estimator_
+    if search.refit:
+        raise not_fitted(search)
+    raise UnsupportedModelError(
+        f"{name_of(search)} has refit=False and so keeps no fitted model. Set refit=True, or pass "
+        "a model that you fitted with the chosen parameters."
+    )
+
+
+def refittable(model: Any) -> Any:
+    """Return what a fit would fit: of a search the model it chose, of a frozen model the model."""
+    while isinstance(model, FrozenEstimator) or is_search(model):
+        model = model.estimator if isinstance(model, FrozenEstimator) else chosen_by(model)
+    return model
+
+
+def check_single_output(model: Any, name: str | None = None) -> None:
+    """Refuse classifiers of several outputs at once, whose draws would have no one class axis."""
+    n_outputs = _n_class_outputs(model)
+    if n_outputs is not None:
+        outputs = "1 class output, in a column" if n_outputs == 1 else f"{n_outputs} class outputs"
+        raise UnsupportedModelError(
+            f"{name or name_of(model)} was fitted on {outputs}; draws need one, "
+            "(n_points, n_draws, n_classes). Fit one model per output, with y of shape "
+            "(n_samples,)."
+        )
+
+
+def _n_class_outputs(model: Any) -> int | None:
+    """Return the number of class outputs of a model that has several, or a list of one."""
+    classes = getattr(model, "classes_", None)
+    if isinstance(classes, list) and classes and np.ndim(classes[0]):
+        return len(classes)
+    # One output per label: of one model per label, or of a network of one logistic unit per label.
+    if getattr(model, "multilabel_", False):
+        return len(classes)  # type: ignore[arg-type]
+    n_units = getattr(model, "n_outputs_", 1)
+    return n_units if getattr(model, "out_activation_", "") == "logistic" and n_units > 1 else None
