@@ -1,9 +1,12 @@
 """How a check says what it wants: assertions that name what was expected, what came and why."""
 
+import random
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import joblib
 import numpy as np
 
 
@@ -93,3 +96,27 @@ def recorded(call: Callable[[], Any]) -> tuple[Any, list[type[Warning]]]:
         warnings.simplefilter("always")
         answer = call()
     return answer, [warning.category for warning in caught]
+
+
+def demand_global_generators(call: Callable[[], Any], what: str) -> None:
+    """Demand that a call leaves the global generators of numpy, Python and torch as they are."""
+    before = _global_states()
+    call()
+    after = _global_states()
+    changed = [name for name in before if before[name] != after[name]]
+    demand(
+        not changed,
+        f"Expected the global random states to stay as they are. Got changes in {changed}. "
+        f"Randomness enters by random_state only, or {what} changes the rest of an experiment.",
+    )
+
+
+def _global_states() -> dict[str, Any]:
+    """Return the states of the global generators in comparable form."""
+    states: dict[str, Any] = {
+        "numpy": joblib.hash(np.random.get_state()),  # noqa: NPY002, it must not change
+        "random": random.getstate(),
+    }
+    if "torch" in sys.modules:
+        states["torch"] = sys.modules["torch"].get_rng_state().numpy().tobytes()
+    return states
