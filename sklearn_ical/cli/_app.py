@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 import sklearn_ical
-from sklearn_ical.cli import _compare_options as options
+from sklearn_ical.cli import _compare_options as compare_options
+from sklearn_ical.cli import _query_options as query_options
 from sklearn_ical.cli._errors import reporting
-from sklearn_ical.cli._strategies import STRATEGIES
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 failed, or a file is in the way; 2 wrong usage; 130 interrupted."
 )
-NAMES = ", ".join(STRATEGIES)
 
 app = typer.Typer(
     add_completion=False,
@@ -24,14 +23,6 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     rich_markup_mode="markdown",
 )
-
-
-class AnswerFormat(StrEnum):
-    """Forms in which `query` answers."""
-
-    text = "text"
-    csv = "csv"
-    json = "json"
 
 
 class ListFormat(StrEnum):
@@ -60,39 +51,22 @@ def root(
 
 @app.command(epilog=EXIT_CODES)
 def query(
-    model: Annotated[
-        Path, Argument(metavar="MODEL", help="Fitted model, saved with skops.io.dump.")
-    ],
-    pool: Annotated[
-        str,
-        Argument(
-            metavar="POOL",
-            help="Unlabeled rows: csv, csv.gz, parquet, npy or npz; - for csv on stdin.",
-        ),
-    ],
-    batch_size: Annotated[int, Option("--batch-size", "-n", min=1, help="Rows to choose.")] = 10,
-    strategy: Annotated[str, Option(help=f"One of {NAMES}.")] = "ical",
-    answer_format: Annotated[
-        AnswerFormat, Option("--format", help="Form of the answer; csv and json have utilities.")
-    ] = AnswerFormat.text,
-    id_column: Annotated[
-        str | None, Option(help="Column to print beside the positions, as it is in the file.")
-    ] = None,
-    cost_column: Annotated[str | None, Option(help="Column with what each label costs.")] = None,
-    budget: Annotated[float | None, Option(help="What the labels may cost together.")] = None,
-    seed: Annotated[int, Option(min=0, help="Seed of all that is random.")] = 0,
-    key: Annotated[
-        str | None, Option(help="Array of an npz file; else its only one, or X.")
-    ] = None,
-    trust_type: Annotated[
-        list[str] | None,
-        Option(help="Type that the model file may hold beyond those skops trusts; repeatable."),
-    ] = None,
-    unsafe_pickle: Annotated[
-        bool, Option("--unsafe-pickle", help="Load joblib and pickle files, and run their code.")
-    ] = False,
-    out: Annotated[Path | None, Option(help="File to write the answer to.")] = None,
-    force: Annotated[bool, Option("--force", help="Overwrite that file.")] = False,
+    model: query_options.ModelFile,
+    pool: query_options.Pool,
+    batch_size: query_options.BatchSize = 10,
+    strategy: query_options.Strategy = "ical",
+    answer_format: query_options.Format = query_options.AnswerFormat.text,
+    id_column: query_options.IdColumn = None,
+    cost_column: query_options.CostColumn = None,
+    budget: query_options.Budget = None,
+    labeled: query_options.Labeled = None,
+    target: query_options.Target = None,
+    seed: query_options.Seed = 0,
+    key: query_options.Key = None,
+    trust_type: query_options.TrustType = None,
+    unsafe_pickle: query_options.UnsafePickle = False,
+    out: query_options.Out = None,
+    force: query_options.Force = False,
 ) -> None:
     """Choose the rows of POOL that should be labeled next.
 
@@ -114,6 +88,8 @@ def query(
                 id_column=id_column,
                 cost_column=cost_column,
                 budget=budget,
+                labeled=labeled,
+                target=target,
                 seed=seed,
                 key=key,
                 trusted=tuple(trust_type or ()),
@@ -140,30 +116,30 @@ def strategies(
 
 @app.command(epilog=EXIT_CODES)
 def compare(
-    data: options.Data = "digits",
-    target: options.Target = None,
-    ignore_column: options.IgnoreColumn = None,
-    strategies: options.Strategies = None,
-    rounds: options.Rounds = None,
-    batch_size: options.BatchSize = 10,
-    seeds: options.Seeds = 5,
-    n_initial: options.NInitial = 20,
-    initial: options.Initial = options.InitialRows.balanced,
-    estimator: options.Estimator = options.Model.forest,
-    n_estimators: options.NEstimators = 50,
-    scoring: options.Scoring = "accuracy,neg_log_loss",
-    test_size: options.TestSize = 0.25,
-    cv: options.Cv = None,
-    budget: options.Budget = None,
-    cost_column: options.CostColumn = None,
-    target_score: options.TargetScore = None,
-    patience: options.Patience = None,
-    stable_predictions: options.StablePredictions = None,
-    max_uncertainty: options.MaxUncertainty = None,
-    n_jobs: options.NJobs = -1,
-    out: options.Out = Path("."),
-    resume: options.Resume = False,
-    force: options.Force = False,
+    data: compare_options.Data = "digits",
+    target: compare_options.Target = None,
+    ignore_column: compare_options.IgnoreColumn = None,
+    strategies: compare_options.Strategies = None,
+    rounds: compare_options.Rounds = None,
+    batch_size: compare_options.BatchSize = 10,
+    seeds: compare_options.Seeds = 5,
+    n_initial: compare_options.NInitial = 20,
+    initial: compare_options.Initial = compare_options.InitialRows.balanced,
+    estimator: compare_options.Estimator = compare_options.Model.forest,
+    n_estimators: compare_options.NEstimators = 50,
+    scoring: compare_options.Scoring = "accuracy,neg_log_loss",
+    test_size: compare_options.TestSize = 0.25,
+    cv: compare_options.Cv = None,
+    budget: compare_options.Budget = None,
+    cost_column: compare_options.CostColumn = None,
+    target_score: compare_options.TargetScore = None,
+    patience: compare_options.Patience = None,
+    stable_predictions: compare_options.StablePredictions = None,
+    max_uncertainty: compare_options.MaxUncertainty = None,
+    n_jobs: compare_options.NJobs = -1,
+    out: compare_options.Out = Path("."),
+    resume: compare_options.Resume = False,
+    force: compare_options.Force = False,
 ) -> None:
     """Compare query strategies by simulated active learning.
 

@@ -64,13 +64,10 @@ class Comparison:
         """Check what can be checked without the data."""
         if self.n_jobs == 0:
             raise ValueError("--n-jobs must be a number of processes or negative. Got 0.")
-        drawn = [name for name in self.names if _needs_draws(name)]
-        if self.estimator not in DRAWN and drawn:
-            raise ValueError(
-                f"--strategies {', '.join(drawn)} need posterior draws, which --estimator "
-                f"{self.estimator} does not have. Leave them out, or use --estimator "
-                f"{' or '.join(DRAWN)}."
-            )
+        for name in self.names:
+            check_strategy_name(name, "Each of --strategies")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"--strategies must name each only once. Got {self.strategies!r}.")
         if self.estimator == "knn" and self.n_initial < 5:
             raise ValueError(
                 f"--n-initial must be at least 5, the neighbors of --estimator knn. Got "
@@ -97,12 +94,7 @@ class Comparison:
                 n for n in DEFAULT_STRATEGIES if self.estimator in DRAWN or not _needs_draws(n)
             ]
             return tuple(suited)
-        names = tuple(name.strip() for name in self.strategies.split(","))
-        for name in names:
-            check_strategy_name(name, "Each of --strategies")
-        if len(set(names)) < len(names):
-            raise ValueError(f"--strategies must name each only once. Got {self.strategies!r}.")
-        return names
+        return tuple(name.strip() for name in self.strategies.split(","))
 
     @property
     def metrics(self) -> list[str]:

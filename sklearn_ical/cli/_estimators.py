@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_ical.cli._errors import CommandError
 
-DRAWN = ("forest",)  # those with posterior draws
+DRAWN = ("forest",)  # those with posterior draws of their own; others are refitted for them
 
 
 def build_estimator(name: str, X: Any, n_estimators: int) -> Any:

@@ -13,7 +13,15 @@ from sklearn_ical.cli._files import check_free, check_readable, csv_text, print_
 from sklearn_ical.cli._models import read_model
 from sklearn_ical.cli._progress import steps
 from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
-from sklearn_ical.cli._tables import SUFFIXES, WITH_COLUMNS, Table, read_table, suffix_of
+from sklearn_ical.cli._tables import (
+    SUFFIXES,
+    WITH_COLUMNS,
+    Table,
+    read_labeled,
+    read_table,
+    suffix_of,
+)
+from sklearn_ical.exceptions import LabeledRowsMissingError
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Request:
     id_column: str | None
     cost_column: str | None
     budget: float | None
+    labeled: str | None
+    target: str | None
     seed: int
     key: str | None
     trusted: tuple[str, ...]
@@ -54,6 +64,8 @@ class Request:
                 raise ValueError(
                     f"{option} names a column of a csv or parquet file. Got the pool {self.pool!r}."
                 )
+        if self.target is not None and self.labeled is None:
+            raise ValueError(f"--target needs --labeled. Got --target {self.target!r} alone.")
         if self.budget is not None and self.cost_column is None:
             raise ValueError(f"--budget needs --cost-column. Got --budget {self.budget!r} alone.")
         if self.budget is not None and not 0 < self.budget < math.inf:
@@ -88,8 +100,9 @@ def answer(request: Request, answer_format: str, out: Path | None, force: bool) 
         spent = [column for column in (request.id_column, request.cost_column) if column]
         costs = _costs(pool, request.cost_column)
         X_pool = rows_for_model(model, request.model, pool, spent)
+        labeled = _labeled(request, model, spent)
         step("Choosing rows")
-        picks = _choose(request, model, X_pool, pool, costs, answer_format != "text")
+        picks = _choose(request, model, X_pool, labeled, pool, costs, answer_format != "text")
     if answer_format == "csv":
         text = _csv(picks, with_ids=pool.ids is not None)
     else:
@@ -135,8 +148,25 @@ def _costs(pool: Table, column: str | None) -> Any:
         ) from error
 
 
+def _labeled(request: Request, model: Any, spent: list[str]) -> dict[str, Any]:
+    """Return the labeled rows as arguments of a query, none without such a file."""
+    if request.labeled is None:
+        return {}
+    table, labels = read_labeled(request.labeled, request.target)
+    return {
+        "X_labeled": rows_for_model(model, request.model, table, spent),
+        "y_labeled": labels,
+    }
+
+
 def _choose(
-    request: Request, model: Any, X_pool: Any, pool: Table, costs: Any, want_utilities: bool
+    request: Request,
+    model: Any,
+    X_pool: Any,
+    labeled: dict[str, Any],
+    pool: Table,
+    costs: Any,
+    want_utilities: bool,
 ) -> list[Pick]:
     """Return what the strategy picks, in its order."""
     strategy = make_strategy(request.strategy, request.seed)
@@ -148,7 +178,15 @@ def _choose(
             costs=costs,
             budget=request.budget,
             return_utilities=want_utilities,
+            **labeled,
         )
+    except LabeledRowsMissingError as error:
+        raise CommandError(
+            f"{type(strategy).__name__} cannot choose from {pool.name} with {request.model}, a "
+            "model that has no posterior draws of its own and is refitted for them. Add "
+            "--labeled FILE --target COLUMN with the rows that have a label, or choose a strategy "
+            "that needs none: see sklearn-ical strategies."
+        ) from error
     except Exception as error:  # the model may raise anything on rows that do not suit it
         kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
         raise CommandError(

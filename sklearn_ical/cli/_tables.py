@@ -100,6 +100,29 @@ def read_table(source: str, *, key: str | None = None, id_column: str | None = N
     return table
 
 
+def read_labeled(source: str, target: str | None) -> tuple[Table, np.ndarray]:
+    """Read the rows of a data set that have a label, and these labels; see :func:`read_dataset`.
+
+    Parameters
+    ----------
+    source, target : str
+        As in :func:`read_dataset`.
+
+    Returns
+    -------
+    table : Table
+    labels : array of shape (n_rows,)
+    """
+    import pandas as pd
+
+    dataset = _read_all(source, target)
+    known = ~pd.isna(dataset.y)
+    if not known.any():
+        raise CommandError(f"{source} must have a label in one row at least. Got none.")
+    X = dataset.X[known] if isinstance(dataset.X, np.ndarray) else dataset.X.loc[known]
+    return Table(source, X), dataset.y[known]
+
+
 def read_dataset(source: str, target: str | None) -> Dataset:
     """Read a labeled data set.
 
@@ -115,6 +138,13 @@ def read_dataset(source: str, target: str | None) -> Dataset:
     -------
     dataset : Dataset
     """
+    dataset = _read_all(source, target)
+    _check_labels(dataset.y, source)
+    return dataset
+
+
+def _read_all(source: str, target: str | None) -> Dataset:
+    """Return rows and labels, some of which may be missing."""
     if source in DATASETS:
         return _bundled(source, target)
     suffix = suffix_of(source)
@@ -137,7 +167,6 @@ def read_dataset(source: str, target: str | None) -> Dataset:
             f"{source} must have one label for each of its {len(dataset.X)} rows. Got labels of "
             f"shape {dataset.y.shape}."
         )
-    _check_labels(dataset.y, source)
     return dataset
 
 

@@ -182,7 +182,6 @@ def test_compare_overwrites_nothing_without_force(call, tmp_path, name):
         ({"--strategies": "random,foo"}, ["--strategies", "'foo'", *STRATEGIES]),
         ({"--strategies": ""}, ["--strategies", "''"]),
         ({"--strategies": "margin,random,margin"}, ["--strategies", "only once"]),
-        ({"--strategies": "random,bald,ical", "--estimator": "knn"}, ["bald, ical need", "forest"]),
         ({"--estimator": "svm"}, ["--estimator", "'svm'", "'knn'"]),
         ({"--estimator": "knn", "--n-initial": 4}, ["--n-initial", "at least 5", "Got 4"]),
         ({"--scoring": "accuracy,acuracy"}, ["--scoring", "'acuracy'"]),
@@ -258,6 +257,21 @@ def test_compare_takes_mixed_columns_and_text_labels(call, mixed, tmp_path, esti
     assert [r["strategy"] for r in rows[::8]] == names
     assert min(column(rows, "accuracy", round=3)) > 0.5
     assert "accuracy" in stdout
+
+
+@pytest.mark.parametrize("estimator", ["logistic", "knn"])
+def test_compare_refits_estimators_without_draws(call, mixed, tmp_path, estimator):
+    options = SMALL | {"--data": mixed, "--target": "kind", "--estimator": estimator}
+    options |= {"--strategies": "random,bald,ical", "--rounds": 1, "--seeds": 1}
+    code, _, stderr = call("compare", "--out", tmp_path, *flat(options))
+    assert code == 0, stderr
+    assert [r["strategy"] for r in rows_of(tmp_path)] == ["random"] * 2 + ["bald"] * 2 + [
+        "ical"
+    ] * 2
+    texts = [path.read_text() for path in (tmp_path / "runs").iterdir()]
+    records = [[json.loads(line) for line in text.splitlines()] for text in texts]
+    bought = {tuple(r["label"]["position"] for r in run if "label" in r) for run in records}
+    assert len(bought) == 3
 
 
 def test_compare_takes_every_kind_of_file(call, mixed, tmp_path):

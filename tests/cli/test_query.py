@@ -127,6 +127,40 @@ def test_mixed_csv_through_a_pipe_to_a_pipeline(process, files):
     assert message.endswith("does not use these columns of stdin: 'name', 'label'.")
 
 
+def test_model_without_draws_is_refitted_on_the_labeled_rows(call, files, tmp_path):
+    labeled = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=Y, id="x")
+    blank = FRAME.assign(label=None, id="y")
+    pd.concat([labeled, blank]).to_csv(tmp_path / "data.csv", index=False)
+    named = ("--labeled", tmp_path / "data.csv", "--target", "label", "--id-column", "id")
+    code, stdout, stderr = call(
+        "query", files / "named.skops", files / "full.csv", "--strategy", "bald", "-n", 5, *named
+    )
+    assert code == 0, stderr
+    given = {"X_labeled": labeled[["a", "b", "c"]], "y_labeled": Y}
+    expected = BALDQuery(random_state=0).query(NAMED, FRAME, batch_size=5, **given)
+    assert stdout == "".join(f"{i}\t{i:03}\n" for i in expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--target", "label"), "--target needs --labeled"),
+        (("--labeled", "{files}/full.csv"), "--target must name the column"),
+        (("--labeled", "{files}/full.csv", "--target", "label"), "must have a label in one row"),
+        (("--labeled", "{files}/none.csv", "--target", "label"), "none.csv does not exist"),
+        (("--labeled", "{files}/pool.csv", "--target", "a"), "Missing: 'a'"),
+    ],
+)
+def test_labeled_rows_that_cannot_be_used_are_named(call, files, options, words):
+    options = [option.format(files=files) for option in options]
+    code, stdout, stderr = call(
+        "query", files / "named.skops", files / "pool.csv", "--strategy", "bald", *options
+    )
+    assert code in (1, 2)
+    assert stdout == ""
+    assert words in " ".join(stderr.replace("│", " ").split())
+
+
 def test_progress_is_on_stderr_alone(process, files):
     done = process(
         "query", files / "named.skops", files / "pool.parquet", "--strategy", "entropy", "-n", 3
@@ -382,7 +416,7 @@ def test_wrong_usage_ends_with_2_before_any_file_is_read(call, arguments, words)
         ("none.skops", "ical", "none.skops does not exist."),
         ("folder", "ical", "folder is a folder"),
         ("forest.joblib", "ical", "--unsafe-pickle"),
-        ("named.skops", "ical", "No prediction sampler is registered for LogisticRegression"),
+        ("named.skops", "ical", "refitted for them. Add --labeled FILE --target COLUMN"),
         ("unfitted.skops", "margin", "not fitted"),
         ("number.skops", "margin", "int"),
     ],
