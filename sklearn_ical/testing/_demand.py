@@ -3,11 +3,28 @@
 import random
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import joblib
 import numpy as np
+
+
+def run_checks(
+    checks: Sequence[Callable[[Any], None]], subject: Any, *, silenced: type[Warning]
+) -> None:
+    """Run checks one by one; what one raises becomes an AssertionError that names it."""
+    for check in checks:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", silenced)
+            try:
+                check(subject)
+            except AssertionError as err:
+                raise AssertionError(f"{check.__name__}: {err}") from err
+            except Exception as err:
+                raise AssertionError(
+                    f"{check.__name__}: {check.__doc__} Got {type(err).__name__}: {err}"
+                ) from err
 
 
 def demand(condition: Any, message: str) -> None:

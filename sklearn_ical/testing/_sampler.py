@@ -1,8 +1,8 @@
 """check_sampler: runs every check of the protocol of samplers on one of them, cheapest first."""
 
-import warnings
 from typing import Any
 
+from sklearn_ical.testing._demand import run_checks
 from sklearn_ical.testing._draw_inputs import (
     check_given_unchanged,
     check_labeled_rows,
@@ -128,14 +128,4 @@ def check_sampler(
     >>> check_sampler(sampler, X[::5], model=model, X_labeled=X, y_labeled=y)
     """
     case = sampler_case(sampler, X, model, X_labeled, y_labeled)
-    for check in SAMPLER_CHECKS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                check(case)
-            except AssertionError as err:
-                raise AssertionError(f"{check.__name__}: {err}") from err
-            except Exception as err:
-                raise AssertionError(
-                    f"{check.__name__}: {check.__doc__} Got {type(err).__name__}: {err}"
-                ) from err
+    run_checks(SAMPLER_CHECKS, case, silenced=Warning)

@@ -1,6 +1,5 @@
 """check_strategy: runs every check of the public contract on one strategy, cheapest first."""
 
-import warnings
 from typing import Any
 
 from sklearn_ical.exceptions import QueryWarning
@@ -11,6 +10,7 @@ from sklearn_ical.testing._costs import (
     check_costs_refused,
     check_equal_costs,
 )
+from sklearn_ical.testing._demand import run_checks
 from sklearn_ical.testing._estimator import (
     check_call,
     check_clone,
@@ -151,14 +151,4 @@ def check_strategy(strategy: Any) -> None:
     >>> from sklearn_ical.testing import check_strategy
     >>> check_strategy(MarginQuery())
     """
-    for check in CHECKS:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", QueryWarning)
-            try:
-                check(strategy)
-            except AssertionError as err:
-                raise AssertionError(f"{check.__name__}: {err}") from err
-            except Exception as err:
-                raise AssertionError(
-                    f"{check.__name__}: {check.__doc__} Got {type(err).__name__}: {err}"
-                ) from err
+    run_checks(CHECKS, strategy, silenced=QueryWarning)

@@ -263,7 +263,7 @@ def test_simulate_starts_from_one_class(data, estimator, strategy):
 
 @pytest.mark.parametrize("estimator", [LinearSVC(random_state=0), KNeighborsClassifier(2)])
 def test_simulate_refits_models_without_draws(data, estimator):
-    X, y, X_test, y_test = data
+    X, y, _, _ = data
     result = run(data, estimator, BALDQuery(), n_initial=6, batch_size=3, n_rounds=2)
     first = result.rounds[0]
     model = clone(estimator)
