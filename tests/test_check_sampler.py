@@ -13,17 +13,22 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import BayesianRidge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_ical import PredictionSamples
 from sklearn_ical.samplers import BootstrapSampler
 from sklearn_ical.testing import check_sampler
 from sklearn_ical.testing._sampler import SAMPLER_CHECKS
 from tests.third_party_samplers import (
+    NOISE,
+    BarePlanes,
     Committee,
     JointPlaneDraws,
+    MoreClasses,
+    Plane,
     PlaneDraws,
     Planes,
     VoteDraws,
@@ -65,6 +70,28 @@ class SamplesNotFinite(PlaneDraws):
         return PredictionSamples.trusted(np.full((len(X), self.n_draws), np.nan), "value")
 
 
+class SourceLeftOpen(Planes):
+    source: Any = None
+
+
+class DrawsEqual(PlaneDraws):
+    def values(self, X: np.ndarray) -> np.ndarray:
+        return np.tile(X @ self.coefs[:1].T, self.n_draws)
+
+
+class DrawsEqualButForRounding(PlaneDraws):
+    def __init__(self, coefs: np.ndarray) -> None:
+        super().__init__(coefs[:1] + 1e-15 * np.arange(len(coefs))[:, None])
+
+
+class VotesEqual(VoteDraws):
+    kind = "label"
+
+    def __call__(self, X: Any) -> Any:
+        labels = np.tile(super().__call__(X).values[:, :1].argmax(axis=2), self.n_draws)
+        return PredictionSamples(labels, "label", classes=self.classes, weights=self.weights)
+
+
 class WeightsLeftOut(VoteDraws):
     def __call__(self, X: Any) -> Any:
         return PredictionSamples(super().__call__(X).values, "proba", classes=self.classes)
@@ -83,6 +110,38 @@ class ColumnsReversed(VoteDraws):
 class ColumnsLoseAPart(VoteDraws):
     def spoiled(self, values: np.ndarray) -> np.ndarray:
         return values * (1 - 5e-4)
+
+
+class ColumnsReversedByRefits(ColumnsReversed):
+    mean_differs = "members are refits"
+
+
+class ValuesReversed(VoteDraws):
+    mean_differs = "members are refits"
+
+    def spoiled(self, values: np.ndarray) -> np.ndarray:
+        return values[:, :, ::-1]
+
+
+class TwoValuesSwapped(VoteDraws):
+    mean_differs = "members are refits"
+
+    def spoiled(self, values: np.ndarray) -> np.ndarray:
+        return values[:, :, [1, 0, 2]]
+
+
+class CodesReversed(VoteDraws):
+    mean_differs = "members vote"
+    kind = "label"
+
+    def __call__(self, X: Any) -> Any:
+        codes = 2 - super().__call__(X).values.argmax(axis=2)
+        return PredictionSamples(codes, "label", classes=self.classes, weights=self.weights)
+
+
+class MoreClassesReversed(MoreClasses):
+    def spoiled(self, values: np.ndarray) -> np.ndarray:
+        return super().spoiled(values)[:, :, [0, 4, 2, 3, 1]]
 
 
 class AnswersNoisy(PlaneDraws):
@@ -293,6 +352,26 @@ class ReasonBlank(MeanOfOtherPlane):
     mean_differs = " "
 
 
+class NoiseOfDeviation(PlaneDraws):
+    noise_variance = NOISE**0.5
+
+
+class NoiseOfEachDraw(NoiseOfDeviation):
+    def __call__(self, X: Any) -> Any:
+        values = self.values(plain(X))
+        noise = np.full(values.shape, self.noise_variance)
+        return PredictionSamples(values, "value", noise_variance=noise)
+
+
+class DrawsTooNear(PlaneDraws):
+    def __init__(self, coefs: np.ndarray) -> None:
+        super().__init__((coefs + Plane().coef) / 2)
+
+
+class DrawsTooNearWithoutNoise(DrawsTooNear):
+    noise_variance = None
+
+
 class ListsRefused(PlaneDraws):
     def __call__(self, X: Any) -> Any:
         if isinstance(X, list):
@@ -370,9 +449,12 @@ BROKEN: dict[str, list[Any]] = {
         SamplesInArray,
         SamplesOfFewerRows,
         SamplesNotFinite,
+        SourceLeftOpen,
     ],
     "check_draw_weights": [WeightsLeftOut, WeightsOfSumTwo],
-    "check_columns": [ColumnsReversed, ColumnsLoseAPart],
+    "check_draws_differ": [DrawsEqual, DrawsEqualButForRounding, VotesEqual],
+    "check_columns": [ColumnsReversed, ColumnsReversedByRefits, ColumnsLoseAPart],
+    "check_column_order": [ValuesReversed, TwoValuesSwapped, CodesReversed, MoreClassesReversed],
     "check_same_rows": [AnswersNoisy],
     "check_pickled_draws": [DrawsOfLambda, DrawsForgetSign],
     "check_draws_unchanged": [DrawsCount],
@@ -398,6 +480,7 @@ BROKEN: dict[str, list[Any]] = {
     "check_moved_rows": [PlacesCount, CopiesRefused],
     "check_joint_rows": [ReferenceApart, ReferenceRefused],
     "check_mean": [MeanOfOtherPlane, MeanOfOtherMembers, ReasonBlank],
+    "check_noise": [NoiseOfDeviation, NoiseOfEachDraw, DrawsTooNear],
     "check_row_containers": [
         ListsRefused,
         WriteableOnly,
@@ -416,6 +499,10 @@ def test_check_sampler_passes_a_third_party_sampler(make: Callable[[], Any]) -> 
     check_sampler(sampler, X)
     check_sampler(sampler, X, model=sampler.model)
     check_sampler(sampler, model=sampler.model, X_labeled=X, y_labeled=Y)
+
+
+def test_check_sampler_passes_a_sampler_that_only_draws() -> None:
+    check_sampler(BarePlanes(), X, model=Plane())
 
 
 def test_every_check_has_a_broken_sampler() -> None:
@@ -442,9 +529,34 @@ def test_votes_against_the_model_are_refused() -> None:
         check_sampler(voters, X, model=model)
 
 
-def test_draws_with_a_reason_are_not_compared_with_the_model() -> None:
-    sampler = of(MeanExcused)
+@pytest.mark.parametrize("draws", [MeanExcused, MoreClasses, DrawsTooNearWithoutNoise])
+def test_draws_with_a_reason_or_without_noise_are_compared_with_less(draws: Any) -> None:
+    sampler = of(draws)
     check_sampler(sampler, X, model=sampler.model)
+
+
+@pytest.mark.parametrize("n_classes", [2, 12])
+def test_few_refits_on_labels_of_chance_keep_their_columns(n_classes: int) -> None:
+    rng = np.random.default_rng(3)
+    rows, labels = rng.normal(size=(60, 3)), np.arange(60) % n_classes
+    sampler = BootstrapSampler(DecisionTreeClassifier(max_depth=3), n_draws=4)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(rows, labels)
+    check_sampler(sampler, X, model=model, X_labeled=rows, y_labeled=labels)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_variance_of_rows_far_from_the_origin_is_right_in_any_scikit_learn(
+    fit_intercept: bool,
+) -> None:
+    model = BayesianRidge(fit_intercept=fit_intercept).fit(X + 5, X[:, 0] + RNG.normal(size=30))
+    check_sampler(model, X + 5)
+
+
+def test_predictions_at_hand_that_are_all_equal_are_refused() -> None:
+    samples = PredictionSamples(np.tile(X[:, :1], 5), "value")
+    with pytest.raises(AssertionError, match=r"^check_draws_differ: .* Got 5 equal draws for all"):
+        check_sampler(samples, X)
+    check_sampler(PredictionSamples(X[:, :1], "value"), X)
 
 
 def test_row_of_a_read_only_array_is_enough() -> None:

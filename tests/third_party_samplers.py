@@ -9,6 +9,10 @@ from scipy.special import softmax
 from sklearn_ical import PredictionSamples
 from sklearn_ical.samplers import BaseSampler
 
+# Deviation of each coefficient of a plane, and variance of the noise around it.
+DEVIATION = 0.3
+NOISE = 0.04
+
 
 def plain(X: Any) -> np.ndarray:
     """Return rows as an array, or refuse them as models do."""
@@ -19,21 +23,24 @@ def plain(X: Any) -> np.ndarray:
 
 
 class Plane:
-    """A fitted regressor of a third party."""
+    """A fitted regressor of a third party, which knows how far off it may be."""
 
     def __init__(self) -> None:
         self.coef = np.array([1.0, -2.0, 0.5])
         self.n_features_in_ = 3
 
-    def predict(self, X: Any) -> np.ndarray:
-        return plain(X) @ self.coef
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        mean = plain(X) @ self.coef
+        variance = DEVIATION**2 * (plain(X) ** 2).sum(axis=1) + NOISE
+        return (mean, np.sqrt(variance)) if return_std else mean
 
 
 class Votes:
     """A fitted classifier of a third party: the weighted mean of its members."""
 
     def __init__(self) -> None:
-        self.coefs = np.random.default_rng(1).normal(size=(6, 3, 3))
+        rng = np.random.default_rng(1)
+        self.coefs = rng.normal(scale=3, size=(3, 3)) + rng.normal(size=(6, 3, 3))
         self.weights = np.array([1, 2, 3, 4, 5, 6]) / 21
         self.classes_ = np.array(["a", "b", "c"])
         self.n_features_in_ = 3
@@ -53,13 +60,15 @@ class PlaneDraws:
     classes: Any = None
     weights: Any = None
     joint: Any = False
+    noise_variance: Any = NOISE
 
     def __init__(self, coefs: np.ndarray) -> None:
         self.coefs = coefs
         self.n_draws = len(coefs)
 
     def __call__(self, X: Any) -> Any:
-        return PredictionSamples(self.values(plain(X)), "value")
+        values = self.values(plain(X))
+        return PredictionSamples(values, "value", noise_variance=self.noise_variance)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         return X @ self.coefs.T
@@ -71,11 +80,11 @@ class Planes(BaseSampler):
     make: Any = PlaneDraws
 
     def __init__(self, model: Any = None) -> None:
-        self.model = Plane() if model is None else model
+        self.model: Any = Plane() if model is None else model
 
     def draw(self, n_draws: Any = None, random_state: Any = None) -> Any:
         n_draws, generator = self.count(n_draws), self.generator(random_state)
-        deviations = generator.normal(scale=0.3, size=(n_draws, 3))
+        deviations = generator.normal(scale=DEVIATION, size=(n_draws, 3))
         return self.make(self.model.coef + deviations)
 
     def count(self, n_draws: Any) -> int:
@@ -94,6 +103,16 @@ class Planes(BaseSampler):
         if not isinstance(random_state, int | np.integer) or random_state < 0:
             raise TypeError(f"random_state must be an integer >= 0. Got {random_state!r}.")
         return np.random.default_rng(int(random_state))
+
+
+class BarePlanes:
+    """The same posterior by the one method that is asked for."""
+
+    def __init__(self) -> None:
+        self.model = Plane()
+
+    def draw(self, n_draws: Any = None, random_state: Any = None) -> Any:
+        return Planes(self.model).draw(n_draws, random_state)
 
 
 class VoteDraws:
@@ -116,6 +135,19 @@ class VoteDraws:
 
     def spoiled(self, values: np.ndarray) -> np.ndarray:
         return values
+
+
+class MoreClasses(VoteDraws):
+    """Draws of refits, which know classes that the model does not."""
+
+    mean_differs = "members are refits on more classes"
+
+    def __init__(self, coefs: np.ndarray, weights: Any, classes: Any) -> None:
+        super().__init__(coefs, weights, ("0", "a", "aa", "b", "c"))
+
+    def spoiled(self, values: np.ndarray) -> np.ndarray:
+        share = 0.1 * values[:, :, :1]
+        return np.concatenate([share, values[:, :, :1] - 2 * share, share, values[:, :, 1:]], 2)
 
 
 class Committee(Planes):

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sklearn_ical.cli._csv import STDIN, place_of
-from sklearn_ical.cli._errors import CommandError, one_line, warnings_as_notes
+import numpy as np
+
+from sklearn_ical.cli._csv import STDIN, place_of, quoted
+from sklearn_ical.cli._errors import CommandError, note, one_line, warnings_as_notes
 from sklearn_ical.cli._features import rows_for_model
 from sklearn_ical.cli._files import check_free, check_readable, csv_text, print_bytes, write
 from sklearn_ical.cli._models import read_model
@@ -153,6 +155,11 @@ def _labeled(request: Request, model: Any, spent: list[str]) -> dict[str, Any]:
     if request.labeled is None:
         return {}
     table, labels = read_labeled(request.labeled, request.target)
+    # An array of labels that were read from a file may hold 1.0 for 1.
+    classes = getattr(model, "classes_", labels)
+    unknown = [str(label) for label in np.unique(labels) if not np.any(classes == label)]
+    if unknown:
+        note(f"{request.model} does not know these labels of {request.labeled}: {quoted(unknown)}.")
     return {
         "X_labeled": rows_for_model(model, request.model, table, spent),
         "y_labeled": labels,

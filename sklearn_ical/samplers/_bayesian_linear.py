@@ -34,15 +34,15 @@ class BayesianLinearSampler(BaseSampler):
 
     Notes
     -----
-    Coefficients are drawn from ``N(coef_, sigma_)`` [1]_; those of features that ARDRegression pruned
-    are 0 in each draw [2]_. The models are fitted on centered features, so the intercept of a draw
-    is the one with which its plane goes through the means of the fitted rows, ``X_offset_``. The
-    samples carry ``1 / alpha_`` as their noise variance: the variance over draws plus noise is
-    the square of the standard deviation that the model predicts (before scikit-learn 1.9, which
-    did not center there, of models without intercept only). Where rounding has left ``sigma_``
-    singular, a jitter from 1e-12 of each variance upwards lets it factorize. Draw k depends on
-    `random_state` and k alone; fewer draws are the first of many. Cost O(n_features^3) once and
-    O(n_points * n_features * n_draws) for the predictions.
+    Coefficients are drawn from ``N(coef_, sigma_)`` [1]_; those of features that ARDRegression
+    pruned are 0 in each draw [2]_. The models are fitted on centered features, so the intercept
+    of a draw is the one with which its plane goes through the means of the fitted rows,
+    ``X_offset_``. The samples carry ``1 / alpha_`` as their noise variance: the variance over
+    draws plus noise is the square of the standard deviation that the model predicts (before
+    scikit-learn 1.9, which did not center there, of models without intercept only). Where
+    rounding has left ``sigma_`` singular, a jitter from 1e-12 of each variance upwards lets it
+    factorize. Draw k depends on `random_state` and k alone; fewer draws are the first of many.
+    Cost O(n_features^3) once and O(n_points * n_features * n_draws) for the predictions.
 
     References
     ----------

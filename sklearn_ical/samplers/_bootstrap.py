@@ -8,6 +8,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_ical._random import root_seed
@@ -17,17 +18,18 @@ from sklearn_ical._validation import (
     StrOptions,
     check_integer,
     check_parameters,
-    missing_rows,
-    n_rows,
     sliceable,
     take_rows,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
-from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws
-from sklearn_ical.samplers._members import Members, check_labels_alike, make_draws
+from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws, TransformedDraws
+from sklearn_ical.samplers._labels import check_rows, labels_of
+from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
     check_single_output,
     estimator_type,
+    is_fitted,
+    kept,
     name_of,
     refittable,
 )
@@ -44,9 +46,10 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        A classifier or regressor, fitted or not; of a search object, the model that it chose; of
-        a frozen one, the model inside. Only clones of it are fitted. Without `predict_proba` the
-        clones of a classifier vote.
+        A classifier or regressor, fitted or not. Only clones of it are fitted: of a search object,
+        of the model that it chose; of a frozen one, of the model inside; of a fitted Pipeline, of
+        its last step, on rows that the other steps transform as they were fitted. Without
+        `predict_proba` the clones of a classifier vote.
     n_draws : int, default=50
         How many clones `draw` fits unless told otherwise.
     method : {"auto", "weights", "copies", "bayesian"}, default="auto"
@@ -56,7 +59,8 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         number of rows. "auto" takes "weights" where the model's `fit` has a `sample_weight` and
         there is no other estimator inside that may leave it alone, else "copies"; and
         "bayesian" in place of "weights" where each class has one row, which leaves nothing to
-        resample.
+        resample. A model that counts rows, for the least number in a leaf say, counts those of
+        weight 0 too, so that "weights" and "copies" are not quite the same to it.
     n_jobs : int, default=None
         Number of clones fitted at once, in the sense of joblib.
 
@@ -95,7 +99,11 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         "estimator": [HasMethods("fit")],
         "n_draws": [Interval(Integral, 1, None, closed="left")],
         "method": [StrOptions(set(METHODS))],
-        "n_jobs": [None, Integral],
+        "n_jobs": [
+            None,
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
     }
 
     def __init__(
@@ -116,6 +124,14 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         """What the draws cost, in a few words."""
         return f"{self.n_draws} fits"
 
+    @property
+    def kind(self) -> str:
+        """The kind of the draws, known before any of them is fitted."""
+        model = refittable(self.estimator)
+        if estimator_type(model) == "regressor":
+            return "value"
+        return "proba" if hasattr(model, "predict_proba") else "label"
+
     def fit(self, X: Any, y: Any) -> "BootstrapSampler":
         """Take the labeled rows that `draw` resamples; nothing is fitted yet.
 
@@ -133,8 +149,8 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         check_parameters(self)
         model = refittable(self.estimator)
         check_refittable(model)
-        _check_rows(model, X, y)
-        _labels(model, y)
+        check_rows(model, X, y)
+        labels_of(model, y)
         self.X_, self.y_ = X, y
         return self
 
@@ -185,7 +201,11 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
                 "of the labeled rows. Got no labeled rows; call query(model, X_pool, X_labeled=X, "
                 "y_labeled=y), or pass BootstrapSampler(model).fit(X, y) as the model."
             )
-        X, y = sliceable(self.X_), _labels(model, self.y_)
+        if isinstance(model, Pipeline) and len(model) > 1 and is_fitted(model):
+            before, last = kept(model[:-1]), copy.copy(self).set_params(estimator=model[-1])
+            inner = last.fit(before.transform(self.X_), self.y_).draw(n_draws, random_state)
+            return TransformedDraws(before, inner)
+        X, y = sliceable(self.X_), labels_of(model, self.y_)
         classifies = estimator_type(model) == "classifier"
         strata = np.unique(y, return_inverse=True)[1] if classifies else np.zeros(len(y), dtype=int)
         method = _choose_method(model, self.method, strata)
@@ -219,64 +239,6 @@ def check_refittable(model: Any) -> None:
             "RegressorMixin."
         )
     check_single_output(model)
-
-
-def _check_rows(model: Any, X: Any, y: Any) -> None:
-    """Refuse labeled rows without labels, and as many labels as there are not rows."""
-    owner = f"BootstrapSampler of {name_of(model)}"
-    if X is None or y is None:
-        name = "X_labeled" if X is None else "y_labeled"
-        raise ValueError(
-            f"Labeled rows come as X_labeled and y_labeled together. Got {name}=None in {owner}."
-        )
-    total, labels = n_rows(X, "X_labeled"), n_rows(y, "y_labeled")
-    if labels != total or total == 0:
-        raise ValueError(
-            "y_labeled must hold one label for each row of X_labeled, at least one. Got "
-            f"{labels} labels for {total} rows in {owner}."
-        )
-
-
-def _labels(model: Any, y: Any) -> np.ndarray:
-    """Return labels as an array, of one axis for a classifier, or say what is wrong with them."""
-    owner = f"BootstrapSampler of {name_of(model)}"
-    labels = _as_array(y, owner)
-    missing = missing_rows(labels)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise ValueError(
-            f"y_labeled must have no missing labels. Got {labels[row]!r} for row {row} in {owner}; "
-            "leave out rows without a label."
-        )
-    if estimator_type(model) != "classifier":
-        return labels
-    if labels.size != len(labels):
-        raise UnsupportedModelError(
-            f"y_labeled must have shape ({len(labels)},) for a classifier: draws have one class "
-            f"axis, (n_points, n_draws, n_classes). Got shape {labels.shape} in {owner}; fit one "
-            "model per output."
-        )
-    labels = labels.reshape(-1)
-    seen = {"y_labeled": labels if labels.dtype == object else labels[:1]}
-    if hasattr(model, "classes_"):
-        seen = {"the model": np.asarray(model.classes_), **seen}
-    check_labels_alike(list(seen.values()), list(seen), owner)
-    return labels
-
-
-def _as_array(y: Any, owner: str) -> np.ndarray:
-    """Return labels as an array; numbers in a list or an array of objects become numbers."""
-    # A list is read as objects first: numpy turns numbers among texts into texts.
-    labels = np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
-    texts = {isinstance(label, str) for label in labels.flat} if labels.dtype == object else set()
-    if texts == {False} or (texts == {True} and isinstance(y, list | tuple)):
-        try:
-            labels = np.asarray(labels.tolist())
-        except ValueError as err:
-            raise ValueError(
-                f"y_labeled must be a rectangular array. Got rows of unequal length in {owner}."
-            ) from err
-    return labels
 
 
 def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
@@ -343,8 +305,8 @@ def _refit(
     except Exception as err:
         raise UnsupportedModelError(
             f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "
-            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. Label more rows, "
-            "choose another method, or pass a list of models that you fitted yourself."
+            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. Where that is for want "
+            "of rows, label more of them; else pass a list of models that you fitted yourself."
         ) from err
 
 

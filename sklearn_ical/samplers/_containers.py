@@ -19,7 +19,7 @@ from sklearn_ical.samplers._base import (
     evaluate_together,
 )
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._models import not_fitted
+from sklearn_ical.samplers._models import kept, not_fitted
 from sklearn_ical.samplers._registry import get_sampler
 from sklearn_ical.samples import PredictionSamples
 
@@ -48,7 +48,7 @@ class PipelineSampler(_Around):
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
         """Fix draws of the last step; see :class:`BaseSampler`."""
         inner = self.inner.draw(n_draws, random_state)
-        return inner if len(self.outer) == 1 else TransformedDraws(self.outer[:-1], inner)
+        return inner if len(self.outer) == 1 else TransformedDraws(kept(self.outer[:-1]), inner)
 
 
 class TargetSampler(_Around):
@@ -90,21 +90,30 @@ class _TargetDraws:
         """Return samples in the units of the target."""
         values = np.asarray(samples.values)
         noise = samples.noise_variance
+        back = self._invert(values)
         if noise is not None:
-            # Half of what lies between one standard deviation below and above: exact where the
-            # transformation is linear.
+            # What one standard deviation up and one down make of a prediction, on average: exact
+            # where the transformation is linear. One of them may lie outside of its domain.
             spread = np.sqrt(np.broadcast_to(_by_point(noise, values), values.shape))
-            noise = ((self._invert(values + spread) - self._invert(values - spread)) / 2) ** 2
-            noise = _of_all_targets(noise)
-        return PredictionSamples(
-            self._invert(values), "value", weights=self.weights, noise_variance=noise
-        )
+            up = self._invert(values + spread) - back
+            down = back - self._invert(values - spread)
+            up, down = np.where(np.isfinite(up), up, down), np.where(np.isfinite(down), down, up)
+            noise = _of_all_targets(((up + down) / 2) ** 2)
+        try:
+            return PredictionSamples(back, "value", weights=self.weights, noise_variance=noise)
+        except ValueError as err:
+            raise ValueError(
+                "Draws of the regressor in TransformedTargetRegressor must lie where its targets "
+                f"can be transformed back. {err} Or pass BootstrapSampler(model), whose refits "
+                "draw from the whole model."
+            ) from err
 
     def _invert(self, values: np.ndarray) -> np.ndarray:
         """Return transformed-back values (n_points, n_draws[, n_targets])."""
         n_points, n_draws = values.shape[:2]
         flat = values.reshape(n_points * n_draws, -1)
-        back = np.asarray(self.transformer.inverse_transform(flat), dtype=np.float64)
+        with np.errstate(all="ignore"):  # what is not finite is refused later
+            back = np.asarray(self.transformer.inverse_transform(flat), dtype=np.float64)
         back = back.reshape(n_points, n_draws, -1)
         return back[:, :, 0] if back.shape[2] == 1 else back
 
@@ -143,11 +152,9 @@ def _of_transformed_target(model: TransformedTargetRegressor) -> Any:
     if not hasattr(model, "regressor_"):
         raise not_fitted(model)
     inner = get_sampler(model.regressor_)
-    return (
-        BootstrapSampler(model)
-        if isinstance(inner, BootstrapSampler)
-        else TargetSampler(model, inner)
-    )
+    if isinstance(inner, BootstrapSampler):
+        return BootstrapSampler(model)
+    return TargetSampler(model, inner)
 
 
 def _of_frozen(model: FrozenEstimator) -> Any:

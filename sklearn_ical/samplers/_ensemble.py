@@ -24,7 +24,7 @@ from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, choose_members
 from sklearn_ical.samplers._forest import FORESTS, ForestDraws, check_forest
 from sklearn_ical.samplers._members import Members, make_draws
-from sklearn_ical.samplers._models import check_single_output, is_fitted, name_of, not_fitted
+from sklearn_ical.samplers._models import check_single_output, is_fitted, kept, name_of, not_fitted
 from sklearn_ical.samplers._registry import bootstrap_of, get_sampler
 
 SOURCES = {
@@ -168,13 +168,13 @@ def _members_of(ensemble: Any) -> Members:
 @_members_of.register(list)
 @_members_of.register(tuple)
 def _of_sequence(ensemble: Any) -> Members:
-    return Members("EnsembleSampler", _numbered(ensemble), list(ensemble))
+    return Members("EnsembleSampler", _numbered(ensemble), [kept(model) for model in ensemble])
 
 
 @_members_of.register(Mapping)
 def _of_mapping(ensemble: Mapping[Any, Any]) -> Members:
     names = [f"{key!r} ({type(member).__name__})" for key, member in ensemble.items()]
-    return Members("EnsembleSampler", names, list(ensemble.values()))
+    return Members("EnsembleSampler", names, [kept(model) for model in ensemble.values()])
 
 
 @_members_of.register(BaggingClassifier)

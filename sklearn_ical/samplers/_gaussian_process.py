@@ -92,11 +92,15 @@ class GaussianProcessSampler(BaseSampler):
     """
 
     source = "joint posterior of the process"
-    cost = "one n_rows x n_rows Cholesky factor, at most max_rows rows"
 
     def __init__(self, model: Any, *, max_rows: int = 5000) -> None:
         self.model = model
         self.max_rows = max_rows
+
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        """What the draws cost, in a few words."""
+        return f"a Cholesky factor of all rows together, at most max_rows = {self.max_rows}"
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
         """Fix functions of the posterior as draws.

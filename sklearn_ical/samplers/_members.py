@@ -233,11 +233,13 @@ def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
     rows = X if members.features is None else X[:, members.features[k]]
     try:
         return np.asarray(getattr(members.models[k], method)(rows))
-    except NotFittedError:
+    except (NotFittedError, MemoryError):
         raise
-    except ValueError as err:
-        raise ValueError(
-            f"Member {members.names[k]} of {members.owner} cannot predict these rows. {err}"
+    except Exception as err:
+        sort = ValueError if isinstance(err, ValueError) else UnsupportedModelError
+        raise sort(
+            f"Member {members.names[k]} of {members.owner} cannot predict these rows. "
+            f"{str(err) or type(err).__name__}"
         ) from err
 
 

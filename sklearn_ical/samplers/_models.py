@@ -1,5 +1,6 @@
 """What can be told of a model from the outside: name, sort, outputs, whether it is fitted."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import TunedThresholdClassifierCV
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,6 +57,18 @@ def not_fitted(model: Any) -> NotFittedError:
     """Return the error for a model, or what a text names, that was never fitted."""
     name = model if isinstance(model, str) else name_of(model)
     return NotFittedError(f"{name} is not fitted yet. Call fit on the labeled data before query.")
+
+
+def kept(model: Any) -> Any:
+    """Return a shallow copy of an estimator that a later fit does not reach, nor its steps."""
+    if not isinstance(model, BaseEstimator):
+        return model
+    copied = copy.copy(model)
+    # Those that fit what they hold in place.
+    for holder, name in ((Pipeline, "steps"), (FeatureUnion, "transformer_list")):
+        if isinstance(model, holder):
+            setattr(copied, name, [(key, kept(part)) for key, part in getattr(model, name)])
+    return copied
 
 
 def is_search(model: Any) -> bool:

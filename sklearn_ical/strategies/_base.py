@@ -19,7 +19,7 @@ from sklearn_ical._validation import (
 )
 from sklearn_ical.samplers import Draws
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, draws_of
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, drawn, source_of
 
 
 @dataclass(frozen=True)
@@ -266,13 +266,12 @@ class BaseQuery(BaseEstimator):
         root = root_seed(self.random_state, type(self).__name__)
         predictions = reference = None
         if "nothing" not in needs:
-            draws = draws_of(
-                model,
-                stream_seed(root, DRAWS),
-                mean_only="draws" not in needs,
-                X_labeled=X_labeled,
-                y_labeled=y_labeled,
+            source = source_of(
+                model, mean_only="draws" not in needs, X_labeled=X_labeled, y_labeled=y_labeled
             )
+            if hasattr(source, "kind") and hasattr(source, "n_draws"):  # known before the work
+                self._check_draws(source, owner)
+            draws = drawn(source, stream_seed(root, DRAWS))
             self._check_draws(draws, owner)
             predictions, reference = Predictions.of_draws(
                 draws, X_pool, X_reference if self._compares else None

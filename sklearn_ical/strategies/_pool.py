@@ -346,10 +346,8 @@ def _mean_draws(model: Any) -> _ModelMean | None:
     return _ModelMean(model)
 
 
-def draws_of(
-    model: Any, seed: int, *, mean_only: bool, X_labeled: Any = None, y_labeled: Any = None
-) -> Draws:
-    """Return draws of a model, sampler or samples, or those given; its mean where that will do.
+def source_of(model: Any, *, mean_only: bool, X_labeled: Any = None, y_labeled: Any = None) -> Any:
+    """Return the draws that were given as model, its mean where that will do, or its sampler.
 
     The labeled rows are for models without draws of their own, which are refitted on them.
     """
@@ -361,11 +359,18 @@ def draws_of(
     sampler = get_sampler(model)
     labeled = X_labeled is not None or y_labeled is not None
     if labeled and hasattr(sampler, "with_labeled"):
-        sampler = sampler.with_labeled(X_labeled, y_labeled)
-    draws = sampler.draw(n_draws=None, random_state=seed)
+        return sampler.with_labeled(X_labeled, y_labeled)
+    return sampler
+
+
+def drawn(source: Any, seed: int) -> Draws:
+    """Return draws as they are, or those of a sampler, checked to be what they should be."""
+    if _is_draws(source):
+        return source
+    draws = source.draw(n_draws=None, random_state=seed)
     if not _is_draws(draws):
         raise TypeError(
-            f"draw of {type(model).__name__} must return draws: a callable that gives "
+            f"draw of {type(source).__name__} must return draws: a callable that gives "
             "PredictionSamples of rows, with n_draws, kind, classes, weights and joint. Got "
             f"{type(draws).__name__}."
         )

@@ -1,18 +1,27 @@
-"""Checks of draws against their model: the classes of the columns and the mean over draws."""
+"""Checks of draws against their model: classes of the columns, mean over draws, and variance."""
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
+import sklearn
+from scipy.optimize import linear_sum_assignment
+from sklearn.linear_model import ARDRegression, BayesianRidge
 
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.testing._answers import close, tolerance
 from sklearn_ical.testing._demand import demand
-from sklearn_ical.testing._sampler_case import SamplerCase, own_prediction
+from sklearn_ical.testing._sampler_case import MANY_DRAWS, SamplerCase, own_prediction
 
-MANY_DRAWS = 2000
 STANDARD_ERRORS = 6
 # Models that integrate over a posterior do it by approximations of their own.
 APPROXIMATION = 1e-3
+# Other columns that are closer by less, in ratio and difference, may be so by chance of few draws.
+COLUMN_RATIO = 1.5
+COLUMN_DIFFERENCE = 0.1
+VARIANCE_RATIO = 0.2
+# Before 1.9, Bayesian linear models with an intercept predict the variance of rows not centered.
+CENTERED = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 
 def check_columns(case: SamplerCase) -> None:
@@ -30,13 +39,38 @@ def check_columns(case: SamplerCase) -> None:
         return
     classes = np.asarray(classes)
     own = np.asarray([] if draws.classes is None else draws.classes)
-    equal = own.shape == classes.shape and bool((own == classes).all())
     refit = bool(getattr(draws, "mean_differs", ""))
+    known = own[np.isin(own, classes)] if refit else own
     demand(
-        equal or (refit and bool(np.isin(classes, own).all())),
+        known.shape == classes.shape and bool((known == classes).all()),
         f"Expected the classes of the model, {classes.tolist()}, in its order"
         f"{' or among others' if refit else ''}. Got {own.tolist()}. Column c must mean the same "
         "in the draws as in predict_proba.",
+    )
+
+
+def check_column_order(case: SamplerCase) -> None:
+    """The mean over draws fits the model's own probabilities best with the columns as they are."""
+    model, draws = case.model, case.draws
+    if draws.kind == "value" or not callable(getattr(model, "predict_proba", None)):
+        return
+    own, mean = np.asarray(model.predict_proba(case.X)), np.asarray(case.samples.mean())
+    classes = getattr(model, "classes_", None)
+    names = np.arange(mean.shape[1]) if classes is None else np.asarray(classes)
+    if classes is not None:
+        mean = mean[:, np.isin(draws.classes, names)]  # without classes that only draws know
+    if own.shape != mean.shape:
+        return  # a matter of the mean
+    distances = np.abs(mean[:, :, None] - own[:, None, :]).mean(axis=0)  # (n_classes, n_classes)
+    columns, best = linear_sum_assignment(distances)
+    moved = columns[columns != best]  # columns that stay would only hide the others
+    given, least = distances[moved, moved].sum(), distances[moved, best[moved]].sum()
+    demand(
+        given <= COLUMN_RATIO * least + COLUMN_DIFFERENCE,
+        f"Expected the columns of {names[moved].tolist()} to fit those of the model. Got a mean "
+        f"distance of {given:.3g} in total, but {least:.3g} to the columns of "
+        f"{names[best[moved]].tolist()}. Column c must mean the same in the draws as in "
+        "predict_proba.",
     )
 
 
@@ -52,8 +86,7 @@ def check_mean(case: SamplerCase) -> None:
     own = None if case.model is None else own_prediction(case.model, case.X)
     if own is None:
         return
-    exact = case.finite
-    samples = case.samples if exact else case.sampler.draw(MANY_DRAWS, random_state=0)(case.X)
+    exact, samples = case.finite, case.many_samples
     mean = np.asarray(samples.mean())
     error = np.zeros_like(mean) if exact else _standard_errors(samples, mean)
     slack = STANDARD_ERRORS * error + (0 if exact or samples.kind == "value" else APPROXIMATION)
@@ -78,17 +111,49 @@ def check_mean(case: SamplerCase) -> None:
     )
 
 
+def check_noise(case: SamplerCase) -> None:
+    """Variance over draws plus noise is the square of the deviation that the model predicts."""
+    differs = bool(getattr(case.draws, "mean_differs", ""))
+    if case.samples.noise_variance is None or differs or not _predicts_variance(case.model):
+        return
+    samples = case.many_samples
+    spread = float(_variance(samples, np.asarray(samples.mean())).mean())
+    noises = np.asarray(samples.noise_variance)  # of no axis, (n_points,) or (n_points, n_draws)
+    noise = float((noises @ _weights(samples) if noises.ndim == 2 else noises).mean())
+    own = float((np.asarray(case.model.predict(case.X, return_std=True)[1]) ** 2).mean())
+    demand(
+        abs(spread + noise - own) <= VARIANCE_RATIO * own,
+        f"Expected the variance {own:.3g} that the model predicts, by return_std=True, as the "
+        f"mean over rows. Got {spread:.3g} over draws and {noise:.3g} of noise. Strategies weigh "
+        "what draws disagree about against noise that no label takes away.",
+    )
+
+
+def _predicts_variance(model: Any) -> bool:
+    """Tell whether `predict` takes `return_std`, and gives that of the posterior."""
+    if isinstance(model, BayesianRidge | ARDRegression):
+        return CENTERED or not model.fit_intercept
+    predict = getattr(model, "predict", None)
+    return callable(predict) and "return_std" in signature(predict).parameters
+
+
 def _standard_errors(samples: PredictionSamples, mean: np.ndarray) -> np.ndarray:
     """Return standard errors of the mean over independent draws, of the shape of the mean."""
-    weights = np.full(samples.n_draws, 1 / samples.n_draws)
-    if samples.weights is not None:
-        weights = np.asarray(samples.weights)
-    if samples.kind == "label":
-        variance = mean * (1 - mean)
-    else:
-        deviations = np.asarray(samples.values) - mean[:, None]
-        variance = np.einsum("nk...,k->n...", deviations**2, weights)
-    return np.sqrt(variance * (weights**2).sum())
+    variance = mean * (1 - mean) if samples.kind == "label" else _variance(samples, mean)
+    return np.sqrt(variance * (_weights(samples) ** 2).sum())
+
+
+def _variance(samples: PredictionSamples, mean: np.ndarray) -> np.ndarray:
+    """Return the weighted variance of values over draws, of the shape of the mean."""
+    deviations = np.asarray(samples.values) - mean[:, None]
+    return np.einsum("nk...,k->n...", deviations**2, _weights(samples))
+
+
+def _weights(samples: PredictionSamples) -> np.ndarray:
+    """Return the weights of all draws, (n_draws,), equal ones too."""
+    if samples.weights is None:
+        return np.full(samples.n_draws, 1 / samples.n_draws)
+    return np.asarray(samples.weights)
 
 
 def _demand_top_label(mean: np.ndarray, slack: np.ndarray, own: np.ndarray, classes: Any) -> None:

@@ -10,6 +10,9 @@ from sklearn_ical.testing._answers import demand_same_answers, fingerprint, tole
 from sklearn_ical.testing._demand import demand
 from sklearn_ical.testing._sampler_case import SamplerCase
 
+# Units in the last place within which draws are equal.
+ROUNDING = 100
+
 
 def check_draws(case: SamplerCase) -> None:
     """`draw` returns draws that say what they are, and that give samples of the same kind."""
@@ -33,15 +36,35 @@ def check_draws(case: SamplerCase) -> None:
             "before they evaluate them.",
         )
     for name in ("source", "cost"):
+        text = getattr(case.sampler, name, "")
         demand(
-            isinstance(getattr(case.sampler, name, ""), str),
-            f"Expected a text as {name!r} of the sampler. Got {getattr(case.sampler, name)!r}.",
+            isinstance(text, str),
+            f"Expected a text as {name!r} of {type(case.sampler).__name__}, or none. Got {text!r}. "
+            "Tables of models print it.",
         )
     demand_valid_samples(samples, case, "for all rows")
 
 
+def check_draws_differ(case: SamplerCase) -> None:
+    """Two or more draws are not all the same function."""
+    n_draws = case.draws.n_draws
+    values = np.asarray(case.samples.values)
+    if values.dtype.kind == "f":
+        rounding = ROUNDING * np.finfo(values.dtype).eps * np.abs(values).max()
+        differ = np.ptp(values, axis=1).max() > rounding
+    else:
+        differ = (values != values[:, :1]).any()
+    demand(
+        differ or n_draws == 1,
+        f"Expected draws that differ on some row. Got {n_draws} equal draws for all "
+        f"{case.n_points} rows. Equal draws have no disagreement and no dependence to choose by.",
+    )
+
+
 def check_sample(case: SamplerCase) -> None:
-    """`sample(X, n_draws=..., random_state=...)` is ``draw(...)(X)``."""
+    """`sample(X, n_draws=..., random_state=...)`, where there is one, is ``draw(...)(X)``."""
+    if not hasattr(case.sampler, "sample"):
+        return
     samples = case.sampler.sample(case.X, n_draws=case.few, random_state=0)
     why = "It is the shorter way to write the same; BaseSampler brings it along."
     demand_same_answers(samples, case.few_samples, "from sample as from draw", why)

@@ -8,7 +8,12 @@ from sklearn_ical.testing._draw_inputs import (
     check_labeled_rows,
     check_row_containers,
 )
-from sklearn_ical.testing._draw_means import check_columns, check_mean
+from sklearn_ical.testing._draw_means import (
+    check_column_order,
+    check_columns,
+    check_mean,
+    check_noise,
+)
 from sklearn_ical.testing._drawing import (
     check_bad_n_draws,
     check_bad_random_states,
@@ -25,6 +30,7 @@ from sklearn_ical.testing._draws import (
     check_chunked_rows,
     check_draw_weights,
     check_draws,
+    check_draws_differ,
     check_draws_unchanged,
     check_joint_rows,
     check_moved_rows,
@@ -36,7 +42,9 @@ from sklearn_ical.testing._sampler_case import sampler_case
 SAMPLER_CHECKS = (
     check_draws,
     check_draw_weights,
+    check_draws_differ,
     check_columns,
+    check_column_order,
     check_same_rows,
     check_pickled_draws,
     check_draws_unchanged,
@@ -55,6 +63,7 @@ SAMPLER_CHECKS = (
     check_moved_rows,
     check_joint_rows,
     check_mean,
+    check_noise,
     check_row_containers,
     check_other_processes,
 )
@@ -72,23 +81,25 @@ def check_sampler(
 
     For samplers of any origin, and for whatever :func:`~sklearn_ical.samplers.get_sampler` finds
     for a fitted model. What a sampler promises is read from its draws, never from class names:
-    `joint` draws are asked about all rows at once, those that give a reason in `mean_differs` are
-    not compared with the model, and a sampler that gives the same draws for all seeds and refuses
-    more is taken for a finite ensemble.
+    `joint` draws are asked about all rows at once; of those that give a reason in `mean_differs`,
+    only the order of the classes is compared with the model; and a sampler that gives the same
+    draws for all seeds and refuses more is taken for a finite ensemble.
 
     Parameters
     ----------
     sampler : object
-        A sampler, which has a method `draw`; or a fitted model that `get_sampler` knows.
+        A sampler, of which a method `draw` is enough: what else comes with `BaseSampler` (`sample`,
+        `source`, `cost`) is checked where it is there. Or a fitted model that `get_sampler` knows.
     X : object of n_points rows, default=None
         Rows that the model accepts, in any container, at least 10 of them; some 20 to 200 tell
         enough. For predictions at hand, the rows that they belong to. None makes 40 standard
         normal rows of ``model.n_features_in_`` features. Not modified.
     model : object, default=None
         The fitted model whose own `predict_proba` or `predict` the mean over draws is compared
-        with, which decides by its own answers what containers must be accepted, and which must
-        not change. None for the first argument where that is a model; for a sampler alone, what
-        needs a model is left out.
+        with, and the variance of draws with a `noise_variance` where `predict` takes `return_std`;
+        which decides by its own answers what containers must be accepted, and which must not
+        change. None for the first argument where that is a model; for a sampler alone, what needs
+        a model is left out.
     X_labeled, y_labeled : object, default=None
         Labeled rows and their labels for samplers that refit on them: the checks use
         ``sampler.with_labeled(X_labeled, y_labeled)``. Not modified.
@@ -110,9 +121,12 @@ def check_sampler(
     -----
     Draws some 20 times half the default number, and a few times all of it: a bootstrap is checked
     faster with a small `n_draws`. Posteriors that promise the model's own prediction in
-    expectation are drawn from 2000 times, and believed within six standard errors. Checks of
-    containers that are not installed (pandas, polars) are left out; two more processes are
-    started by joblib. Warnings of the model are silenced.
+    expectation are drawn from 2000 times, and believed within six standard errors; their variance
+    with noise within a fifth. Columns are taken for swapped where the model's probabilities of
+    other classes fit them better by more than few draws explain. Two or more draws must differ on
+    some row: give rows on which they can. Checks of containers that are not installed (pandas,
+    polars) are left out; two more processes are started by joblib. Warnings of the model are
+    silenced.
 
     Examples
     --------

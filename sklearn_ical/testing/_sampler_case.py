@@ -15,6 +15,7 @@ from sklearn_ical.testing._answers import fingerprint, same_answers
 
 LEAST_ROWS = 10
 DEFAULT_ROWS = 40
+MANY_DRAWS = 2000
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,12 @@ class SamplerCase:
             return True
         return False
 
-    @property
-    def draws_differ(self) -> bool:
-        """Whether some draw answers otherwise than the first: else no choice of draws shows."""
-        values = np.asarray(self.samples.values)
-        return bool((values != values[:, :1]).any())
+    @cached_property
+    def many_samples(self) -> PredictionSamples:
+        """Predictions of all members of a finite ensemble, else of many draws of seed 0."""
+        if self.finite:
+            return self.samples
+        return self.sampler.draw(MANY_DRAWS, random_state=0)(self.X)
 
     @cached_property
     def at_hand(self) -> bool:

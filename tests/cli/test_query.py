@@ -141,6 +141,16 @@ def test_model_without_draws_is_refitted_on_the_labeled_rows(call, files, tmp_pa
     assert stdout == "".join(f"{i}\t{i:03}\n" for i in expected)
 
 
+def test_labels_that_the_model_does_not_know_are_noted(call, files, tmp_path):
+    labeled = pd.DataFrame(X, columns=["a", "b", "c"]).assign(label=np.where(Y == "cat", "cow", Y))
+    labeled.to_csv(tmp_path / "data.csv", index=False)
+    named = ("--labeled", tmp_path / "data.csv", "--target", "label", "--strategy", "bald")
+    code, _, stderr = call("query", files / "named.skops", files / "pool.csv", *named)
+    assert code == 0, stderr
+    (message,) = said(stderr)
+    assert message.endswith(f"does not know these labels of {tmp_path / 'data.csv'}: 'cow'.")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

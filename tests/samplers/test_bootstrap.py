@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from sklearn_ical import BALDQuery, MarginQuery
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers import BootstrapSampler, Draws, get_sampler
 
@@ -354,13 +355,36 @@ class Fussy(Spy):
 def test_fit_that_raises_names_the_model_the_resample_and_the_way_out() -> None:
     message = (
         r"^Fussy could not be fitted on resample 0 of 60 labeled rows by "
-        r"BootstrapSampler\(method='weights'\): too little data\. Label more rows, choose another "
-        r"method, or pass a list of models that you fitted yourself\.$"
+        r"BootstrapSampler\(method='weights'\): too little data\. Where that is for want of "
+        r"rows, label more of them; else pass a list of models that you fitted yourself\.$"
     )
     sampler = BootstrapSampler(Fussy(ValueError("too little data.")), n_draws=2).fit(X, Y)
     with pytest.raises(UnsupportedModelError, match=message) as caught:
         sampler.draw()
     assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_labeled_rows_of_other_columns_are_refused_before_any_fit() -> None:
+    model = Fussy(AssertionError("fitted"))
+    model.n_features_in_ = X.shape[1]
+    with pytest.raises(ValueError, match=rf"X_labeled must have the {X.shape[1]} columns .* Got 1"):
+        BootstrapSampler(model).fit(X[:, :1], Y)
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5])
+def test_number_of_jobs_is_checked(n_jobs: Any) -> None:
+    with pytest.raises(ValueError, match="'n_jobs' parameter of BootstrapSampler must be"):
+        BootstrapSampler(GaussianNB(), n_jobs=n_jobs).fit(X, Y)
+
+
+def test_strategy_that_cannot_use_the_model_says_so_before_any_fit() -> None:
+    y = X[:, 0]
+    model = Ridge().fit(X, y)
+    with pytest.raises(ValueError, match=r"MarginQuery understands .* Got kind 'value'"):
+        MarginQuery().query(model, X)
+    sampler = BootstrapSampler(Fussy(AssertionError("fitted")), n_draws=1).fit(X, Y)
+    with pytest.raises(ValueError, match="at least 2 draws"):
+        BALDQuery().query(sampler, X)
 
 
 def test_interrupt_passes_through() -> None:

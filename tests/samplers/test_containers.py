@@ -40,6 +40,7 @@ from sklearn_ical.samplers import (
     evaluate_together,
     get_sampler,
 )
+from sklearn_ical.samplers._at_hand import SamplesSampler
 from sklearn_ical.samplers._containers import TargetSampler
 
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
@@ -377,3 +378,22 @@ def test_search_that_kept_no_model_is_refused_by_name_before_any_fit(search_clas
             message = rf"{name} has refit=False and so keeps no fitted model\. Set refit=True"
             with pytest.raises(UnsupportedModelError, match=message):
                 ask(search)
+
+
+def test_noise_beside_the_domain_of_the_inverse_is_that_of_the_other_side() -> None:
+    model = TransformedTargetRegressor(Ridge(), func=np.square, inverse_func=np.sqrt)
+    model.fit(POOL, 1 + POOL[:, 0] ** 2)
+    samples = PredictionSamples(np.array([[0.25, 4.0]]), "value", noise_variance=1.0)
+    back = TargetSampler(model, SamplesSampler(samples)).sample(POOL[:1])
+    up = np.sqrt([1.25, 5.0]) - [0.5, 2.0]
+    down = [up[0], 2.0 - np.sqrt(3.0)]  # sqrt(0.25 - 1) is none
+    np.testing.assert_allclose(back.noise_variance, [((up + down) / 2) ** 2], rtol=1e-12)
+
+
+def test_draws_beside_the_domain_of_the_inverse_name_the_model_and_the_way_out() -> None:
+    model = TransformedTargetRegressor(Ridge(), func=np.square, inverse_func=np.sqrt)
+    model.fit(POOL, 1 + POOL[:, 0] ** 2)
+    samples = PredictionSamples(np.array([[-0.5, 4.0]]), "value")
+    message = r"TransformedTargetRegressor must lie where .*pass BootstrapSampler\(model\)"
+    with pytest.raises(ValueError, match=message):
+        TargetSampler(model, SamplesSampler(samples)).sample(POOL[:1])

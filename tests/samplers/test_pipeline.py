@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import (
     GridSearchCV,
     RandomizedSearchCV,
@@ -215,7 +215,7 @@ def test_pipeline_without_a_model_is_refused(steps: Any, got: str) -> None:
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), SVC()])
-def test_pipeline_around_a_model_without_draws_is_refitted_as_a_whole(model: Any) -> None:
+def test_pipeline_around_a_model_without_draws_has_its_last_step_refitted(model: Any) -> None:
     X, pool = rows(), rows(20, seed=3)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, labels(X))
     sampler = get_sampler(pipeline)
@@ -226,10 +226,43 @@ def test_pipeline_around_a_model_without_draws_is_refitted_as_a_whole(model: Any
     )
     with pytest.raises(UnsupportedModelError, match=message):
         sampler.draw()
-    draws = sampler.with_labeled(X, labels(X)).draw(4, random_state=0)
-    means = {clone[0].mean_.tobytes() for clone in draws.members.models}
-    assert len(means) == 4  # each with a scaler of its own
-    assert draws(pool).n_draws == 4
+    drawn = sampler.with_labeled(X, labels(X)).draw(4, random_state=0)(pool).values
+    scaled = pipeline[0].transform
+    last = BootstrapSampler(model).fit(scaled(X), labels(X)).draw(4, random_state=0)
+    np.testing.assert_array_equal(drawn, last(scaled(pool)).values)
+    assert len({column.tobytes() for column in np.moveaxis(drawn, 1, 0)}) == 4
+
+
+def test_pipeline_that_is_not_fitted_is_refitted_as_a_whole() -> None:
+    X = rows()
+    sampler = BootstrapSampler(make_pipeline(StandardScaler(), GaussianNB())).fit(X, labels(X))
+    clones = sampler.draw(4, random_state=0).members.models
+    assert len({model[0].mean_.tobytes() for model in clones}) == 4  # each has its own scaler
+
+
+def test_refits_keep_the_categories_that_a_resample_lacks() -> None:
+    pandas = pytest.importorskip("pandas")
+    colors = np.array(["red", "blue"] * 20, dtype=object)
+    frame = pandas.DataFrame({"color": colors, "size": rows(40)[:, 0]})
+    frame.loc[[0, 35], "color"] = "rare"
+    encode = ColumnTransformer([("color", OneHotEncoder(), ["color"])], remainder="passthrough")
+    pipeline = make_pipeline(encode, LogisticRegression()).fit(frame[:30], labels(rows(30)))
+    picks = BALDQuery(random_state=0).query(
+        pipeline, frame[30:], 3, X_labeled=frame[:30], y_labeled=labels(rows(30))
+    )
+    assert len(set(picks.tolist())) == 3
+
+
+@pytest.mark.parametrize("wrap", [lambda pipeline: pipeline, lambda pipeline: [pipeline, pipeline]])
+def test_draws_stay_as_they_are_when_the_pipeline_is_fitted_again(wrap: Any) -> None:
+    X = rows()
+    union = FeatureUnion([("scaled", StandardScaler()), ("same", FunctionTransformer())])
+    forest = RandomForestClassifier(4, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), union, forest).fit(X, labels(X))
+    draws = get_sampler(wrap(pipeline)).draw()
+    before = draws(X).values
+    pipeline.fit(100 * X + 7, labels(X)[::-1])
+    np.testing.assert_array_equal(draws(X).values, before)
 
 
 def test_pipeline_that_ends_in_a_transformer_names_it() -> None:
