@@ -51,9 +51,9 @@ if __name__ == "__main__":
     model = BayesianRidge().fit(X[:50], y[:50])
     print(BALDQuery(random_state=0).query(model, X[50:], batch_size=5))
 
-    # The draws scatter around the model's own prediction, as widely as it says itself.
+    # The draws scatter around the model's own prediction, as widely as its posterior.
     values = get_sampler(model).sample(X, n_draws=5000, random_state=0).values
-    mean, std = model.predict(X, return_std=True)
-    spread = np.sqrt(std**2 - 1 / model.alpha_)  # without the noise
-    np.testing.assert_allclose(values.mean(axis=1), mean, atol=0.1 * spread.max())
+    centered = X - model.X_offset_
+    spread = np.sqrt(np.sum(centered @ model.sigma_ * centered, axis=1))
+    np.testing.assert_allclose(values.mean(axis=1), model.predict(X), atol=0.1 * spread.max())
     np.testing.assert_allclose(values.std(axis=1), spread, rtol=0.1)

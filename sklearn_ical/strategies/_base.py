@@ -1,5 +1,6 @@
 """BaseQuery: the query recipe that all strategies share; PointwiseQuery: scores of one row."""
 
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -407,7 +408,7 @@ class PointwiseQuery(BaseQuery):
             return np.concatenate([self._exact_score(samples) for _, samples in found])
 
         # Each of the n_terms additions and a few logarithms may be off by a rounding.
-        tolerance = 4 * (n_terms + 8) * np.finfo(np.float64).eps * max(largest, 1.0)
+        tolerance = 4 * (n_terms + 8) * sys.float_info.epsilon * max(largest, 1.0)
         batch = Batch(pool)
         batch.take(utilities, pool.batch_size, tolerance=tolerance, exact=exact)
         return batch.selection()
