@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklearn_ical._validation import n_rows, takes_labeled
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import OWNER
-from sklearn_ical.samplers import get_sampler
+from sklearn_ical.samplers import get_sampler, with_labeled
 from sklearn_ical.strategies import BaseQuery
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
@@ -379,10 +379,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
 def _draw_from(learner: ActiveLearner) -> Any:
     """Return the sampler of the fitted estimator, with the labels so far where it needs them."""
     check_is_fitted(learner, "estimator_")
-    sampler = get_sampler(learner.estimator_)
-    if hasattr(sampler, "with_labeled"):
-        return sampler.with_labeled(learner.X_labeled_, learner.y_labeled_)
-    return sampler
+    return with_labeled(get_sampler(learner.estimator_), learner.X_labeled_, learner.y_labeled_)
 
 
 get_sampler.register(ActiveLearner, _draw_from)

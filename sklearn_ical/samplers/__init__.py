@@ -1,7 +1,13 @@
 """Samplers turn fitted models into posterior draws; `get_sampler` finds the one for a model."""
 
 from sklearn_ical.samplers import _at_hand, _containers  # noqa: F401, they register
-from sklearn_ical.samplers._base import BaseSampler, Draws, evaluate_in_chunks, evaluate_together
+from sklearn_ical.samplers._base import (
+    BaseSampler,
+    Draws,
+    evaluate_in_chunks,
+    evaluate_together,
+    with_labeled,
+)
 from sklearn_ical.samplers._bayesian_linear import BayesianLinearSampler
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._ensemble import EnsembleSampler
@@ -18,4 +24,5 @@ __all__ = [
     "evaluate_in_chunks",
     "evaluate_together",
     "get_sampler",
+    "with_labeled",
 ]

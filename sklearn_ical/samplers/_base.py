@@ -150,6 +150,31 @@ def choose_members(
     return np.sort(generator.choice(n_members, n_draws, replace=False))
 
 
+def number_of_draws(n_draws: int | None, owner: str, default: int = DEFAULT_DRAWS) -> int:
+    """Return how many draws of a posterior to make: a checked number, or the default for None."""
+    return check_integer(default if n_draws is None else n_draws, "n_draws", f"{owner}.draw")
+
+
+def with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
+    """Return the sampler to use where these rows are labeled, if there are any that it takes.
+
+    Parameters
+    ----------
+    sampler : object
+        Of any origin; it may have a method ``with_labeled(X_labeled, y_labeled)``.
+    X_labeled, y_labeled : object or None
+        The labeled rows and their labels, None for none.
+
+    Returns
+    -------
+    sampler : object
+    """
+    given = X_labeled is not None or y_labeled is not None
+    if given and hasattr(sampler, "with_labeled"):
+        return sampler.with_labeled(X_labeled, y_labeled)
+    return sampler
+
+
 def evaluate_together(
     draws: Draws, X: Any, X_reference: Any
 ) -> tuple[PredictionSamples, PredictionSamples]:
@@ -180,11 +205,13 @@ def evaluate_together(
     return draws.together(X, X_reference)
 
 
-class TransformedDraws:
-    """Draws on rows that something fitted transforms once, by its `transform`."""
+class DrawsAround:
+    """Draws around others, whose rows go in and whose samples come out as they are.
 
-    def __init__(self, transformer: Any, inner: Draws) -> None:
-        self.transformer = transformer
+    A subclass says by `_read` what becomes of rows, by `_answer` what becomes of samples.
+    """
+
+    def __init__(self, inner: Draws) -> None:
         self.inner = inner
         self.n_draws = inner.n_draws
         self.kind = inner.kind
@@ -193,14 +220,50 @@ class TransformedDraws:
         self.joint = inner.joint
         self.mean_differs = getattr(inner, "mean_differs", "")
 
+    def _read(self, X: Any) -> Any:
+        return X
+
+    def _answer(self, samples: PredictionSamples) -> PredictionSamples:
+        return samples
+
     def __call__(self, X: Any) -> PredictionSamples:
-        return self.inner(self.transformer.transform(X))
+        return self._answer(self.inner(self._read(X)))
 
     def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
-        """Transform all of `X` once and yield the samples of its chunks."""
-        yield from evaluate_in_chunks(self.inner, self.transformer.transform(X), n_rows)
+        """Read all of `X` once and yield the samples of its chunks."""
+        for part in evaluate_in_chunks(self.inner, self._read(X), n_rows):
+            yield self._answer(part)
 
     def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
         """Return the samples of two sets of rows in one evaluation, where draws are joint."""
-        transform = self.transformer.transform
-        return evaluate_together(self.inner, transform(X), transform(X_reference))
+        first, second = evaluate_together(self.inner, self._read(X), self._read(X_reference))
+        return self._answer(first), self._answer(second)
+
+
+class TransformedDraws(DrawsAround):
+    """Draws on rows that something fitted transforms once, by its `transform`."""
+
+    def __init__(self, transformer: Any, inner: Draws) -> None:
+        super().__init__(inner)
+        self.transformer = transformer
+
+    def _read(self, X: Any) -> Any:
+        return self.transformer.transform(X)
+
+
+class SamplerAround(BaseSampler):
+    """A sampler around the sampler of the model inside, from which the draws come."""
+
+    def __init__(self, outer: Any, inner: Any) -> None:
+        self.outer = outer
+        self.inner = inner
+
+    @property
+    def source(self) -> str:  # type: ignore[override]
+        """Where the draws come from, in a few words."""
+        return getattr(self.inner, "source", BaseSampler.source)
+
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        """What the draws cost, in a few words."""
+        return getattr(self.inner, "cost", BaseSampler.cost)

@@ -1,6 +1,5 @@
 """BayesianLinearSampler: coefficient vectors of Bayesian linear regression as posterior draws."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,10 @@ from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.utils.validation import validate_data
 
 from sklearn_ical._random import root_seed
-from sklearn_ical._validation import check_integer
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws
+from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
 from sklearn_ical.samplers._cholesky import covariance_factor
-from sklearn_ical.samplers._models import name_of, not_fitted
+from sklearn_ical.samplers._models import kept, name_of, not_fitted
 from sklearn_ical.samplers._registry import get_sampler
 from sklearn_ical.samples import PredictionSamples
 
@@ -93,9 +91,7 @@ class BayesianLinearSampler(BaseSampler):
             )
         if not hasattr(self.model, "sigma_"):
             raise not_fitted(self.model)
-        n_draws = check_integer(
-            DEFAULT_DRAWS if n_draws is None else n_draws, "n_draws", f"{owner}.draw"
-        )
+        n_draws = number_of_draws(n_draws, owner)
         generator = np.random.default_rng(root_seed(random_state, owner))
         factor = coefficient_factor(self.model)
         normal = generator.standard_normal((n_draws, factor.shape[1]))
@@ -103,14 +99,14 @@ class BayesianLinearSampler(BaseSampler):
 
 
 def coefficient_factor(model: Any) -> np.ndarray:
-    """Return L with L L^T the covariance of all coefficients, (n_features, n_kept)."""
-    kept = np.ones(len(model.coef_), dtype=bool)
+    """Return L with L L^T the covariance of all coefficients, (n_features, n_used)."""
+    used = np.ones(len(model.coef_), dtype=bool)
     if isinstance(model, ARDRegression):
-        kept = model.lambda_ < model.threshold_lambda
+        used = model.lambda_ < model.threshold_lambda
     covariance = np.array(model.sigma_, dtype=np.float64)
-    factor = np.zeros((len(kept), len(covariance)))
+    factor = np.zeros((len(used), len(covariance)))
     scale = np.abs(np.diagonal(covariance))
-    factor[kept] = covariance_factor(covariance, scale, "BayesianLinearSampler")
+    factor[used] = covariance_factor(covariance, scale, "BayesianLinearSampler")
     return factor
 
 
@@ -123,8 +119,7 @@ class _LinearDraws:
     joint = False
 
     def __init__(self, model: Any, deviations: np.ndarray) -> None:
-        # A shallow copy checks rows as this fit does when the caller fits the model again.
-        self.model = copy.copy(model)
+        self.model = kept(model)  # it checks rows
         self.n_draws = len(deviations)
         self.coefficients = model.coef_ + deviations  # (n_draws, n_features)
         self.intercepts = model.intercept_ - deviations @ model.X_offset_  # (n_draws,)

@@ -16,13 +16,18 @@ from sklearn_ical._validation import (
     HasMethods,
     Interval,
     StrOptions,
-    check_integer,
     check_parameters,
     sliceable,
     take_rows,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
-from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws, TransformedDraws
+from sklearn_ical.samplers._base import (
+    DEFAULT_DRAWS,
+    BaseSampler,
+    Draws,
+    TransformedDraws,
+    number_of_draws,
+)
 from sklearn_ical.samplers._labels import check_rows, labels_of
 from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
@@ -190,8 +195,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
             be fitted; the message names the model and says what to do.
         """
         check_parameters(self)
-        n_draws = self.n_draws if n_draws is None else n_draws
-        n_draws = check_integer(n_draws, "n_draws", "BootstrapSampler.draw")
+        n_draws = number_of_draws(n_draws, "BootstrapSampler", self.n_draws)
         model = refittable(self.estimator)
         check_refittable(model)
         name = name_of(model)

@@ -1,6 +1,5 @@
 """What stands around a model: pipelines, transformed targets, thresholds, frozen models."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,38 +10,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import (
-    BaseSampler,
-    Draws,
-    TransformedDraws,
-    evaluate_in_chunks,
-    evaluate_together,
-)
+from sklearn_ical.samplers._base import Draws, DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._models import kept, not_fitted
 from sklearn_ical.samplers._registry import get_sampler
 from sklearn_ical.samples import PredictionSamples
 
 
-class _Around(BaseSampler):
-    """A sampler around the sampler of the model inside."""
-
-    def __init__(self, outer: Any, inner: Any) -> None:
-        self.outer = outer
-        self.inner = inner
-
-    @property
-    def source(self) -> str:  # type: ignore[override]
-        """Where the draws come from, in a few words."""
-        return getattr(self.inner, "source", BaseSampler.source)
-
-    @property
-    def cost(self) -> str:  # type: ignore[override]
-        """What the draws cost, in a few words."""
-        return getattr(self.inner, "cost", BaseSampler.cost)
-
-
-class PipelineSampler(_Around):
+class PipelineSampler(SamplerAround):
     """Samples the last step of a fitted Pipeline on rows that the other steps transform once."""
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
@@ -51,7 +26,7 @@ class PipelineSampler(_Around):
         return inner if len(self.outer) == 1 else TransformedDraws(kept(self.outer[:-1]), inner)
 
 
-class TargetSampler(_Around):
+class TargetSampler(SamplerAround):
     """Samples the regressor of a fitted TransformedTargetRegressor, in the units of the target."""
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
@@ -59,34 +34,15 @@ class TargetSampler(_Around):
         return _TargetDraws(self.outer.transformer_, self.inner.draw(n_draws, random_state))
 
 
-class _TargetDraws:
+class _TargetDraws(DrawsAround):
     """Draws of a regressor, transformed back one by one."""
 
-    kind = "value"
-    classes = None
-    mean_differs = "targets are transformed back draw by draw"
-
     def __init__(self, transformer: Any, inner: Draws) -> None:
+        super().__init__(inner)
         self.transformer = transformer
-        self.inner = inner
-        self.n_draws = inner.n_draws
-        self.weights = inner.weights
-        self.joint = inner.joint
+        self.mean_differs = "targets are transformed back draw by draw"
 
-    def __call__(self, X: Any) -> PredictionSamples:
-        return self._back(self.inner(X))
-
-    def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
-        """Yield the samples of consecutive chunks of `X`."""
-        for part in evaluate_in_chunks(self.inner, X, n_rows):
-            yield self._back(part)
-
-    def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
-        """Return the samples of two sets of rows in one evaluation, where draws are joint."""
-        first, second = evaluate_together(self.inner, X, X_reference)
-        return self._back(first), self._back(second)
-
-    def _back(self, samples: PredictionSamples) -> PredictionSamples:
+    def _answer(self, samples: PredictionSamples) -> PredictionSamples:
         """Return samples in the units of the target."""
         values = np.asarray(samples.values)
         noise = samples.noise_variance
@@ -135,7 +91,7 @@ def _by_point(noise: Any, values: np.ndarray) -> np.ndarray:
 
 
 def _of_pipeline(pipeline: Pipeline) -> Any:
-    """Return the sampler of the last step behind the others, or the bootstrap of all steps."""
+    """Return the sampler of the last step behind the others, or its bootstrap there."""
     name, last = pipeline.steps[-1] if pipeline.steps else ("", None)
     if last is None or last == "passthrough":
         raise UnsupportedModelError(

@@ -1,6 +1,5 @@
 """GaussianProcessSampler: joint draws of the latent functions of Gaussian processes."""
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +13,10 @@ from sklearn.utils.validation import validate_data
 from sklearn_ical._random import root_seed
 from sklearn_ical._validation import check_integer, target_location_and_scale
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws
+from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._cholesky import covariance_factor
-from sklearn_ical.samplers._models import name_of, not_fitted
+from sklearn_ical.samplers._models import kept, name_of, not_fitted
 from sklearn_ical.samplers._registry import get_sampler
 from sklearn_ical.samples import PredictionSamples
 
@@ -120,9 +119,7 @@ class GaussianProcessSampler(BaseSampler):
         """
         owner = "GaussianProcessSampler"
         max_rows = check_integer(self.max_rows, "max_rows", owner)
-        n_draws = check_integer(
-            DEFAULT_DRAWS if n_draws is None else n_draws, "n_draws", f"{owner}.draw"
-        )
+        n_draws = number_of_draws(n_draws, owner)
         make: type[_RegressionDraws | _ClassificationDraws] = _RegressionDraws
         if isinstance(self.model, GaussianProcessClassifier):
             make = _ClassificationDraws
@@ -184,8 +181,7 @@ class _ProcessDraws:
     def __init__(
         self, model: Any, posteriors: list[_Posterior], n_draws: int, root: int, max_rows: int
     ) -> None:
-        # A shallow copy checks rows as this fit does when the caller fits the model again.
-        self.model = copy.copy(model)
+        self.model = kept(model)  # it checks rows
         self.posteriors = posteriors
         self.n_draws = n_draws
         self.root = root

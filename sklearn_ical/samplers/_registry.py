@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn_ical import _array
 from sklearn_ical.exceptions import UnsupportedModelError
+from sklearn_ical.samplers._base import with_labeled
 from sklearn_ical.samplers._bootstrap import BootstrapSampler, check_refittable
 from sklearn_ical.samplers._models import (
     chosen_by,
@@ -122,9 +123,7 @@ def _of_learner(learner: Any) -> Any:
         return get_sampler([member.estimator for member in learner.learner_list])
     sampler = get_sampler(getattr(learner, "estimator_", learner.estimator))
     X, y = getattr(learner, "X_training", None), getattr(learner, "y_training", None)
-    if X is None or y is None or not hasattr(sampler, "with_labeled"):
-        return sampler
-    return sampler.with_labeled(X, y)
+    return sampler if X is None or y is None else with_labeled(sampler, X, y)
 
 
 def _of_package(model: Any) -> Any:

@@ -1,13 +1,18 @@
 """Models of scikit-activeml: draws of the scikit-learn model inside one of its wrappers."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
-from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, evaluate_in_chunks
+from sklearn_ical.samplers._base import (
+    BaseSampler,
+    Draws,
+    DrawsAround,
+    SamplerAround,
+    TransformedDraws,
+)
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._models import is_fitted, name_of, not_fitted
 from sklearn_ical.samplers._registry import get_sampler
@@ -27,27 +32,13 @@ def find_sampler(model: Any) -> BaseSampler | None:
     return None if isinstance(sampler, BootstrapSampler) else WrappedSampler(model, sampler)
 
 
-class WrappedSampler(BaseSampler):
-    """Samples the model inside a wrapper, for the classes that the wrapper knows.
-
-    Parameters
-    ----------
-    model : fitted SklearnClassifier, SklearnRegressor or alike
-        The wrapper.
-    inner : sampler
-        Of the fitted model inside.
-    """
-
-    def __init__(self, model: Any, inner: Any) -> None:
-        self.model = model
-        self.inner = inner
-        self.source = getattr(inner, "source", BaseSampler.source)
-        self.cost = getattr(inner, "cost", BaseSampler.cost)
+class WrappedSampler(SamplerAround):
+    """Samples the model inside a wrapper, for the classes that the wrapper knows."""
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
         """Fix draws of the model inside; see :class:`BaseSampler`."""
         draws = self.inner.draw(n_draws, random_state)
-        classes: Any = getattr(self.model, "classes_", None)
+        classes: Any = getattr(self.outer, "classes_", None)
         if draws.classes is not None and not np.array_equal(draws.classes, classes):
             draws = _WiderDraws(draws, classes)
         return TransformedDraws(_Rows(), draws)
@@ -61,34 +52,16 @@ class _Rows:
         return check_array(X, dtype=None, allow_nd=True)
 
 
-class _WiderDraws:
+class _WiderDraws(DrawsAround):
     """Draws of a classifier among more classes, those that it never saw with probability 0."""
 
     def __init__(self, inner: Draws, classes: Any) -> None:
-        self.inner = inner
-        self.n_draws = inner.n_draws
-        self.kind = inner.kind
-        self.weights = inner.weights
-        self.joint = inner.joint
-        self.mean_differs = getattr(inner, "mean_differs", "")
+        super().__init__(inner)
         self.classes = np.array(classes)
         self.classes.flags.writeable = False
         self.columns = np.searchsorted(self.classes, inner.classes)
 
-    def __call__(self, X: Any) -> PredictionSamples:
-        return self._widen(self.inner(X))
-
-    def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
-        """Yield the samples of consecutive chunks, as the inner draws make them."""
-        for part in evaluate_in_chunks(self.inner, X, n_rows):
-            yield self._widen(part)
-
-    def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
-        """Return the samples of two sets of rows in one evaluation, where draws are joint."""
-        first, second = self.inner.together(X, X_reference)  # type: ignore[attr-defined]
-        return self._widen(first), self._widen(second)
-
-    def _widen(self, samples: PredictionSamples) -> PredictionSamples:
+    def _answer(self, samples: PredictionSamples) -> PredictionSamples:
         """Return samples with a column, or a code, for every class."""
         if self.kind == "label":
             values = self.columns[np.asarray(samples.values)]

@@ -12,7 +12,13 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
-from sklearn_ical.samplers import Draws, evaluate_in_chunks, evaluate_together, get_sampler
+from sklearn_ical.samplers import (
+    Draws,
+    evaluate_in_chunks,
+    evaluate_together,
+    get_sampler,
+    with_labeled,
+)
 from sklearn_ical.samples import PredictionSamples, concatenate
 from sklearn_ical.selection import Picks, best_k, best_per_cost, per_cost
 
@@ -356,11 +362,7 @@ def source_of(model: Any, *, mean_only: bool, X_labeled: Any = None, y_labeled: 
         return mean
     if _is_draws(model):
         return model
-    sampler = get_sampler(model)
-    labeled = X_labeled is not None or y_labeled is not None
-    if labeled and hasattr(sampler, "with_labeled"):
-        return sampler.with_labeled(X_labeled, y_labeled)
-    return sampler
+    return with_labeled(get_sampler(model), X_labeled, y_labeled)
 
 
 def drawn(source: Any, seed: int) -> Draws:

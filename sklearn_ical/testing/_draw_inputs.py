@@ -1,7 +1,5 @@
 """Checks of what goes into draws: containers of rows, and that nothing given is ever changed."""
 
-import importlib.util
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +12,7 @@ from sklearn_ical.samples import concatenate
 from sklearn_ical.testing._answers import close, demand_same_answers, fingerprint, tolerance
 from sklearn_ical.testing._demand import demand, recorded
 from sklearn_ical.testing._draws import demand_valid_samples
+from sklearn_ical.testing._inputs import frames
 from sklearn_ical.testing._sampler_case import SamplerCase, own_prediction
 
 CHUNK = 7
@@ -108,25 +107,8 @@ def containers(case: SamplerCase) -> dict[str, Any]:
     found["an array of float32"] = X.astype(np.float32)
     for form in (sparse.csr_matrix, sparse.csr_array, sparse.csc_array, sparse.coo_array):
         found[f"a {form.__name__}"] = form(X)
-    found |= {name: convert(X) for name, convert in _frames(case.model, X.shape[1]).items()}
+    names = getattr(case.model, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
+    found |= {name: convert(X) for name, convert in frames(list(names)).items()}
     gaps = X.astype(np.float64)
     gaps[::3, 0] = np.nan
     return found | {"an array with NaN": gaps}
-
-
-def _frames(model: Any, n_features: int) -> dict[str, Callable[[np.ndarray], Any]]:
-    """Return makers of frames, of the packages that are installed."""
-    names = list(getattr(model, "feature_names_in_", [f"x{i}" for i in range(n_features)]))
-    makers: dict[str, Callable[[np.ndarray], Any]] = {}
-    if importlib.util.find_spec("pandas") is not None:
-        import pandas as pd
-
-        order = np.random.default_rng(14)
-        makers["a pandas frame with a shuffled index"] = lambda X: pd.DataFrame(
-            X, columns=names, index=order.permutation(len(X))
-        )
-    if importlib.util.find_spec("polars") is not None:
-        import polars as pl
-
-        makers["a polars frame"] = lambda X: pl.DataFrame(X, schema=names)
-    return makers

@@ -8,6 +8,7 @@ import sklearn
 from scipy.optimize import linear_sum_assignment
 from sklearn.linear_model import ARDRegression, BayesianRidge
 
+from sklearn_ical.dependence import predictive_variance
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.testing._answers import close, tolerance
 from sklearn_ical.testing._demand import demand
@@ -117,15 +118,17 @@ def check_noise(case: SamplerCase) -> None:
     if case.samples.noise_variance is None or differs or not _predicts_variance(case.model):
         return
     samples = case.many_samples
-    spread = float(_variance(samples, np.asarray(samples.mean())).mean())
-    noises = np.asarray(samples.noise_variance)  # of no axis, (n_points,) or (n_points, n_draws)
-    noise = float((noises @ _weights(samples) if noises.ndim == 2 else noises).mean())
-    own = float((np.asarray(case.model.predict(case.X, return_std=True)[1]) ** 2).mean())
+    variance = predictive_variance(
+        samples.values, weights=samples.weights, noise_variance=samples.noise_variance
+    )
+    got = float(np.asarray(variance).mean())
+    deviation = np.asarray(case.model.predict(case.X, return_std=True)[1])
+    own = float((deviation**2).reshape(case.n_points, -1).sum(axis=1).mean())
     demand(
-        abs(spread + noise - own) <= VARIANCE_RATIO * own,
+        abs(got - own) <= VARIANCE_RATIO * own,
         f"Expected the variance {own:.3g} that the model predicts, by return_std=True, as the "
-        f"mean over rows. Got {spread:.3g} over draws and {noise:.3g} of noise. Strategies weigh "
-        "what draws disagree about against noise that no label takes away.",
+        f"mean over rows. Got {got:.3g} from draws and noise. Strategies weigh what draws disagree "
+        "about against noise that no label takes away.",
     )
 
 
@@ -139,14 +142,12 @@ def _predicts_variance(model: Any) -> bool:
 
 def _standard_errors(samples: PredictionSamples, mean: np.ndarray) -> np.ndarray:
     """Return standard errors of the mean over independent draws, of the shape of the mean."""
-    variance = mean * (1 - mean) if samples.kind == "label" else _variance(samples, mean)
+    if samples.kind == "label":
+        variance = mean * (1 - mean)
+    else:
+        deviations = np.asarray(samples.values) - mean[:, None]
+        variance = np.einsum("nk...,k->n...", deviations**2, _weights(samples))
     return np.sqrt(variance * (_weights(samples) ** 2).sum())
-
-
-def _variance(samples: PredictionSamples, mean: np.ndarray) -> np.ndarray:
-    """Return the weighted variance of values over draws, of the shape of the mean."""
-    deviations = np.asarray(samples.values) - mean[:, None]
-    return np.einsum("nk...,k->n...", deviations**2, _weights(samples))
 
 
 def _weights(samples: PredictionSamples) -> np.ndarray:

@@ -51,16 +51,15 @@ def check_sparse_pools(strategy: Any) -> None:
 def check_frames(strategy: Any) -> None:
     """Frames are rows by position, whatever their index says, and picks are positions."""
     expected = ask(seeded(strategy), model_problem(strategy))
-    for name, convert in _frames().items():
+    for name, convert in frames(["a", "b", "c", "d"]).items():
         picks = ask(seeded(strategy), model_problem(strategy, convert))
         why = "Index labels taken for positions label the wrong rows."
         demand_same(picks, expected, f"from {name} as from an array", why)
 
 
-def _frames() -> dict[str, Callable[[np.ndarray], Any]]:
-    """Return makers of frames, of the packages that are installed."""
-    names = ["a", "b", "c", "d"]
-    frames: dict[str, Callable[[np.ndarray], Any]] = {}
+def frames(names: list[str]) -> dict[str, Callable[[np.ndarray], Any]]:
+    """Return makers of frames of these columns, of the packages that are installed."""
+    makers: dict[str, Callable[[np.ndarray], Any]] = {}
     if importlib.util.find_spec("pandas") is not None:
         import pandas as pd
 
@@ -68,16 +67,16 @@ def _frames() -> dict[str, Callable[[np.ndarray], Any]]:
             return lambda X: pd.DataFrame(X, columns=names, index=index(len(X)))
 
         shuffled = np.random.default_rng(7)
-        frames["a pandas frame with a shuffled index"] = indexed(lambda n: shuffled.permutation(n))
-        frames["a pandas frame with a repeated index"] = indexed(lambda n: np.arange(n) // 3)
-        frames["a pandas frame with an index of text"] = indexed(
+        makers["a pandas frame with a shuffled index"] = indexed(lambda n: shuffled.permutation(n))
+        makers["a pandas frame with a repeated index"] = indexed(lambda n: np.arange(n) // 3)
+        makers["a pandas frame with an index of text"] = indexed(
             lambda n: [f"r{i}" for i in range(n)]
         )
     if importlib.util.find_spec("polars") is not None:
         import polars as pl
 
-        frames["a polars frame"] = lambda X: pl.DataFrame(X, schema=names)
-    return frames
+        makers["a polars frame"] = lambda X: pl.DataFrame(X, schema=names)
+    return makers
 
 
 def check_mixed_frames(strategy: Any) -> None:
