@@ -353,11 +353,8 @@ def test_weights_given_to_the_sampler_win_over_those_of_the_vote() -> None:
     assert part.weights.tolist() == [1.0]
 
 
-@each_label
-@pytest.mark.parametrize("prefit", [False, True])
-def test_first_layer_of_a_stack_is_drawn_on_request(labels: np.ndarray, prefit: bool) -> None:
-    X = rows()
-    y = labels[codes(X)]
+def stack(X: np.ndarray, y: np.ndarray, prefit: bool) -> StackingClassifier:
+    """Return a fitted stack of two members, the third dropped."""
     members = [
         ("nb", GaussianNB()),
         ("gone", "drop"),
@@ -365,7 +362,15 @@ def test_first_layer_of_a_stack_is_drawn_on_request(labels: np.ndarray, prefit: 
     ]
     if prefit:
         members = [(key, part if part == "drop" else part.fit(X, y)) for key, part in members]
-    model = StackingClassifier(members, cv="prefit" if prefit else 2).fit(X, y)
+    return StackingClassifier(members, cv="prefit" if prefit else 2).fit(X, y)
+
+
+@each_label
+@pytest.mark.parametrize("prefit", [False, True])
+def test_first_layer_of_a_stack_is_drawn_on_request(labels: np.ndarray, prefit: bool) -> None:
+    X = rows()
+    y = labels[codes(X)]
+    model = stack(X, y, prefit)
     sampler = get_sampler(model)
     assert isinstance(sampler, BootstrapSampler)
     draws = EnsembleSampler(model).draw()
@@ -380,14 +385,7 @@ def test_first_layer_of_a_stack_is_drawn_on_request(labels: np.ndarray, prefit: 
 def test_stack_is_refitted_as_a_whole_and_prefit_members_stay(prefit: bool) -> None:
     X = rows()
     y = LABELS["one to three"][codes(X)]
-    members = [
-        ("nb", GaussianNB()),
-        ("gone", "drop"),
-        ("near", KNeighborsClassifier(4, algorithm="brute")),
-    ]
-    if prefit:
-        members = [(key, part if part == "drop" else part.fit(X, y)) for key, part in members]
-    model = StackingClassifier(members, cv="prefit" if prefit else 2).fit(X, y)
+    model = stack(X, y, prefit)
     before = joblib.hash(model)
     draws = get_sampler(model).with_labeled(X, y).draw(3, random_state=0)
     layers = [clone.estimators_[0].theta_ for clone in draws.members.models]
