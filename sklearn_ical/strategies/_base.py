@@ -281,6 +281,7 @@ class BaseQuery(BaseEstimator):
             root=root,
             predictions=predictions,
             reference=reference,
+            model=model,
             X_pool=X_pool,
             X_labeled=X_labeled,
             y_labeled=y_labeled,
@@ -290,18 +291,28 @@ class BaseQuery(BaseEstimator):
         )
 
     def _select_samples(
+        self, samples: Any, batch_size: Any, *, return_utilities: bool, **given: Any
+    ) -> Any:
+        """Run the recipe on predictions at hand: check, select."""
+        pool = self._pool_of_samples(samples, batch_size, want_utilities=return_utilities, **given)
+        return _answer(self._choose(pool), return_utilities)
+
+    def _pool_of_samples(
         self,
         samples: Any,
         batch_size: Any,
         *,
-        candidates: Any,
-        reference_samples: Any,
-        costs: Any,
-        budget: Any,
-        return_utilities: bool,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        X_pool: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        costs: Any = None,
+        budget: Any = None,
+        want_utilities: bool = False,
         **options: Any,
-    ) -> Any:
-        """Run the recipe on predictions at hand: check, select."""
+    ) -> Pool:
+        """Check a call of `select`."""
         check_parameters(self)
         owner = f"{type(self).__name__}.select"
         samples = _as_samples(samples, "samples", owner)
@@ -314,15 +325,22 @@ class BaseQuery(BaseEstimator):
                 samples=_as_samples(reference_samples, "reference_samples", owner)
             )
             _check_same_draws(predictions, reference, owner)
-        pool = Pool(
+        if X_pool is not None and n_rows(X_pool) != samples.n_points:
+            raise ValueError(
+                f"X_pool must have one row for each of the {samples.n_points} points of samples. "
+                f"Got {n_rows(X_pool)} rows in {owner}."
+            )
+        return Pool(
             root=root_seed(self.random_state, type(self).__name__),
             predictions=predictions,
             reference=reference,
-            want_utilities=return_utilities,
+            X_pool=X_pool,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            want_utilities=want_utilities,
             options=options,
             **checked,
         )
-        return _answer(self._choose(pool), return_utilities)
 
     def _check_call(
         self, n_points: int, batch_size: Any, candidates: Any, costs: Any, budget: Any, owner: str

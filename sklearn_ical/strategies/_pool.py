@@ -24,6 +24,8 @@ from sklearn_ical.selection import Picks, best_k, best_per_cost, per_cost
 
 # Rows handed to the model at once, so that its own start-up costs do not count.
 MODEL_BLOCK_ROWS = 20_000
+# Candidates that lazy greedy evaluates first in each step.
+FIRST_BLOCK = 64
 
 
 class Predictions:
@@ -127,7 +129,7 @@ class Pool:
         The root seed of this call.
     predictions, reference : Predictions or None
         Of the pool, and of the rows to compare with where those are given.
-    X_pool, X_labeled, y_labeled : object
+    model, X_pool, X_labeled, y_labeled : object
         As the caller gave them, or None.
     want_utilities : bool
         Whether the rows of utilities are asked for.
@@ -147,6 +149,7 @@ class Pool:
     root: int
     predictions: Any = None
     reference: Predictions | None = None
+    model: Any = None
     X_pool: Any = None
     X_labeled: Any = None
     y_labeled: Any = None
@@ -264,6 +267,68 @@ class Batch:
         if not self.full:
             self._take_out(picks.positions, utilities)
 
+    def renew(
+        self,
+        bounds: np.ndarray,
+        gains: Callable[[np.ndarray], np.ndarray],
+        *,
+        slack: float = 0.0,
+        tolerance: float = 0.0,
+    ) -> float:
+        """Replace upper bounds by this step's gains, as far as the best candidate needs it.
+
+        Lazy greedy [1]_: where gains never grow from step to step, those of earlier steps are
+        upper bounds. The free candidates are evaluated from the largest bound on, in blocks of
+        doubling size, until no bound left reaches the best gain found. :meth:`take` then picks
+        from the bounds what it would pick from the gains of all. Where rows of utilities are
+        asked for, all are evaluated.
+
+        Parameters
+        ----------
+        bounds : float64 array of shape (n_candidates,)
+            On the host; infinite for candidates never evaluated. Changed in place.
+        gains : callable
+            ``gains(places)`` returns this step's gains of ascending places among the candidates.
+        slack : float, default=0.0
+            A bound is left alone only where it lies so much below the best gain: for bounds that
+            are estimates.
+        tolerance : float, default=0.0
+            What :meth:`take` will be given.
+
+        Returns
+        -------
+        best : float
+            The largest gain of what may be picked, minus infinity where nothing may.
+
+        References
+        ----------
+        .. [1] Minoux, "Accelerated greedy algorithms for maximizing submodular set functions",
+           Optimization Techniques, 1978.
+        """
+        costs = self.pool.costs
+        waiting = np.ones(len(bounds), dtype=bool)
+        if self._free is not None:
+            waiting &= _array.to_host(self._free)
+        if costs is not None:
+            waiting &= costs <= self._left
+        ready = np.zeros_like(waiting)
+        size = len(bounds) if self._rows is not None else FIRST_BLOCK
+        while waiting.any():
+            places = np.flatnonzero(waiting)
+            if ready.any():
+                best = self._worth(bounds - tolerance / 2, ready).max()
+                reach = self._worth(bounds + (slack + tolerance / 2), waiting)
+                places = places[reach >= best]
+            if len(places) == 0:
+                break
+            if len(places) > size:
+                worth = self._worth(bounds, places)
+                places = np.sort(places[np.argpartition(-worth, size)[:size]])
+            bounds[places] = gains(places)
+            ready[places], waiting[places] = True, False
+            size *= 2
+        return float(bounds[ready].max()) if ready.any() else -np.inf
+
     def selection(self) -> Selection:
         """Return what was chosen, with a warning if nothing distinguished the candidates."""
         if self._some_equal:
@@ -275,6 +340,11 @@ class Batch:
             None if self._rows is None else self._rows[:n_picks],
             minds_costs=True,
         )
+
+    def _worth(self, gains: np.ndarray, where: np.ndarray) -> np.ndarray:
+        """Return gains of some candidates, per cost where the pool has costs."""
+        costs = self.pool.costs
+        return gains[where] if costs is None else per_cost(gains[where], costs[where])
 
     def _best(
         self,
