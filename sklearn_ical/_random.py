@@ -4,6 +4,7 @@ import numbers
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 # One fixed spawn key per use, so that adding a use never shifts the numbers of another.
 DRAWS, LABELS, REFERENCE, CONFIGURATIONS, REFERENCE_LABELS, STRATEGY = range(6)
@@ -32,6 +33,16 @@ def root_seed(random_state: Any, owner: str) -> int:
         f"The 'random_state' parameter of {owner} must be None, an integer >= 0, a "
         f"numpy.random.RandomState or a numpy.random.Generator. Got {random_state!r} instead."
     )
+
+
+def seeded(estimator: Any, random_state: Any) -> Any:
+    """Return an unfitted clone with every `random_state` set, also of nested estimators."""
+    names = [
+        name
+        for name in estimator.get_params()
+        if name == "random_state" or name.endswith("__random_state")
+    ]
+    return clone(estimator).set_params(**dict.fromkeys(names, random_state))
 
 
 def stream(root: int, key: int) -> np.random.SeedSequence:

@@ -3,6 +3,7 @@
 The only file that touches private scikit-learn names.
 """
 
+import math
 import numbers
 import sys
 import warnings
@@ -18,6 +19,7 @@ from sklearn.utils._param_validation import (  # noqa: F401
     StrOptions,
     validate_parameter_constraints,
 )
+from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _num_samples
 
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
@@ -81,6 +83,52 @@ def as_numbers(values: Any, name: str, owner: str) -> np.ndarray:
         ) from err
 
 
+def numeric_rows(X: Any, name: str, owner: str, way_out: str) -> Any:
+    """Return rows as a real host array (n_rows, n_features), or as a canonical CSR matrix.
+
+    Whatever holds finite numbers will do: host arrays of any number of axes, sparse matrices,
+    frames, lists. Copied only where it has to be converted, and never changed. `way_out` tells
+    what to do about other rows.
+    """
+    rule = f"{name} must hold numbers without NaN or infinity"
+    found = type(X).__name__
+    if sparse.issparse(X):
+        rows = sliceable(X)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        numbers_held = rows.data
+    else:
+        try:
+            rows = np.asarray(X)
+        except ValueError as err:
+            raise ValueError(
+                f"{rule}. Got a {found} of rows of unequal length in {owner}; {way_out}."
+            ) from err
+        rows = _without_objects(rows)
+        numbers_held = rows
+    if numbers_held.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{rule}. Got a {found} of dtype {numbers_held.dtype} in {owner}; {way_out}."
+        )
+    wrong = ~np.isfinite(numbers_held)
+    if wrong.any():
+        raise ValueError(
+            f"{rule}. Got a {found} with {numbers_held[wrong][0]} in {owner}; {way_out}."
+        )
+    return rows if sparse.issparse(X) else rows.reshape(len(rows), math.prod(rows.shape[1:]))
+
+
+def _without_objects(array: np.ndarray) -> np.ndarray:
+    """Return an array of objects that are all numbers as float64; any other as it is."""
+    if array.dtype != object or any(isinstance(entry, str | bytes) for entry in array.flat):
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        return array
+
+
 def sliceable(X: Any) -> Any:
     """Return `X`, or its CSR form where its sparse format has no cheap rows (COO, CSC, ...)."""
     return X.tocsr() if sparse.issparse(X) and X.format != "csr" else X
@@ -94,6 +142,11 @@ def take_rows(X: Any, rows: Any) -> Any:
 def forest_input(forest: Any, X: Any) -> Any:
     """Return `X` as a fitted forest hands it to its trees, after the forest's own checks."""
     return forest._validate_X_predict(X)
+
+
+def blas_threads() -> Any:
+    """Return scikit-learn's controller of threads, for the BLAS libraries of this process."""
+    return _get_threadpool_controller().select(user_api="blas")
 
 
 def target_location_and_scale(process: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -40,10 +40,17 @@ DOORS = {"dependence", "samplers", "strategies"}
 # Files of the strategies that hold no strategy of their own.
 STRATEGY_HELPERS = {
     "_base",
+    "_class_coverage",
+    "_configurations",
+    "_covariance",
+    "_facility_location",
+    "_kernel_bait",
     "_label_scorer",
     "_make_scorer",
     "_output_scorer",
+    "_parts",
     "_pool",
+    "_posterior",
     "_references",
     "_scorer",
 }

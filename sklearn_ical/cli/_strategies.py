@@ -9,21 +9,33 @@ from typing import Any
 import sklearn_ical
 from sklearn_ical.cli._files import csv_text, print_bytes
 
-# Names of classes, not classes: a command's help must not wait for numpy and scikit-learn.
-STRATEGIES = {
-    "random": "RandomQuery",
-    "entropy": "MaxEntropyQuery",
-    "margin": "MarginQuery",
-    "least-confident": "LeastConfidentQuery",
-    "bald": "BALDQuery",
-    "ical": "ICALQuery",
+# Names of classes, not classes: a command's help must not wait for numpy and scikit-learn. Where a
+# strategy is made of others, theirs follow.
+STRATEGIES: dict[str, tuple[str, ...]] = {
+    "random": ("RandomQuery",),
+    "entropy": ("MaxEntropyQuery",),
+    "margin": ("MarginQuery",),
+    "least-confident": ("LeastConfidentQuery",),
+    "bald": ("BALDQuery",),
+    "batchbald": ("BatchBALDQuery",),
+    "power-bald": ("StochasticQuery", "BALDQuery"),
+    "epig": ("EPIGQuery",),
+    "logdet": ("LogDetQuery",),
+    "kernel-batch": ("KernelBatchQuery",),
+    "fass": ("FASSQuery",),
+    "coreset": ("BayesianCoresetQuery",),
+    "ical": ("ICALQuery",),
+    "margin-ical": ("FilteredQuery", "MarginQuery", "ICALQuery"),
 }
 COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")
 
 
 def make_strategy(name: str, seed: int | None = None) -> Any:
     """Return the strategy of a name in `STRATEGIES`, with its default parameters."""
-    return getattr(sklearn_ical, STRATEGIES[name])(random_state=seed)
+    from sklearn_ical._random import seeded
+
+    outer, *inner = (getattr(sklearn_ical, class_name) for class_name in STRATEGIES[name])
+    return seeded(outer(*(part() for part in inner)), seed)
 
 
 def check_strategy_name(name: str, option: str) -> None:

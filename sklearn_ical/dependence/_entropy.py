@@ -38,6 +38,7 @@ def predictive_entropy(proba: Array, *, weights: Any = None) -> Array:
     See Also
     --------
     bald : The part of it that labels could resolve.
+    margin, least_confidence : Cheaper measures of the same doubt.
 
     Examples
     --------
@@ -49,6 +50,102 @@ def predictive_entropy(proba: Array, *, weights: Any = None) -> Array:
     proba = _check_samples(proba, "proba", (3,), "predictive_entropy")
     weights = _check_draw_weights(weights, proba)
     return _entropy(weighted_mean(proba, weights, 1))
+
+
+def margin(proba: Array, *, weights: Any = None) -> Array:
+    """Compute how close the two largest mean class probabilities of each point are.
+
+    A utility: 1 minus their difference, so that higher is less certain. Cost
+    O(n_points n_draws n_classes).
+
+    Parameters
+    ----------
+    proba : array of shape (n_points, n_draws, n_classes)
+        Class probabilities of each draw, rows sum to 1. Not modified.
+    weights : array of shape (n_draws,), default=None
+        Draw weights, non-negative, sum 1; None for equal weights.
+
+    Returns
+    -------
+    closeness : float64 array of shape (n_points,)
+        From 0 to 1; 0 for a single class. Same namespace and device as `proba`.
+
+    Raises
+    ------
+    TypeError
+        If `proba` is no real array.
+    ValueError
+        If the shape of `proba` or the weights do not fit.
+
+    See Also
+    --------
+    least_confidence : The largest probability alone.
+
+    References
+    ----------
+    .. [1] Scheffer, Decomain and Wrobel, "Active hidden Markov models for information
+       extraction", IDA, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.dependence import margin
+    >>> margin(np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.9, 0.1], [0.7, 0.3]]])).round(4)
+    array([1. , 0.4])
+    """
+    proba = _check_samples(proba, "proba", (3,), "margin")
+    mean = weighted_mean(proba, _check_draw_weights(weights, proba), 1)
+    xp = namespace(mean)
+    if mean.shape[1] == 1:
+        return xp.zeros_like(mean[:, 0])
+    ordered = xp.sort(mean, axis=1)
+    return 1 - (ordered[:, -1] - ordered[:, -2])
+
+
+def least_confidence(proba: Array, *, weights: Any = None) -> Array:
+    """Compute how unlikely the likeliest class of each point is, by the mean probabilities.
+
+    Cost O(n_points n_draws n_classes).
+
+    Parameters
+    ----------
+    proba : array of shape (n_points, n_draws, n_classes)
+        Class probabilities of each draw, rows sum to 1. Not modified.
+    weights : array of shape (n_draws,), default=None
+        Draw weights, non-negative, sum 1; None for equal weights.
+
+    Returns
+    -------
+    doubt : float64 array of shape (n_points,)
+        1 minus the largest mean probability, from 0 to 1 - 1/n_classes. Same namespace and device
+        as `proba`.
+
+    Raises
+    ------
+    TypeError
+        If `proba` is no real array.
+    ValueError
+        If the shape of `proba` or the weights do not fit.
+
+    See Also
+    --------
+    margin : The two largest probabilities.
+
+    References
+    ----------
+    .. [1] Culotta and McCallum, "Reducing labeling effort for structured prediction tasks",
+       AAAI, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.dependence import least_confidence
+    >>> least_confidence(np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.9, 0.1], [0.7, 0.3]]])).round(4)
+    array([0.5, 0.2])
+    """
+    proba = _check_samples(proba, "proba", (3,), "least_confidence")
+    mean = weighted_mean(proba, _check_draw_weights(weights, proba), 1)
+    return 1 - namespace(mean).max(mean, axis=1)
 
 
 def bald(proba: Array, *, weights: Any = None) -> Array:

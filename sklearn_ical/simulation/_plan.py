@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from sklearn_ical._validation import (
     SLACK,
@@ -168,16 +168,6 @@ class Plan:
         if self.y is not None and self.oracle is None and self.y.dtype != object:
             return self.y[rows]
         return np.array(labels)
-
-
-def seeded(estimator: Any, root: int) -> Any:
-    """Return an unfitted clone with `root` in every `random_state`, also of nested steps."""
-    names = [
-        name
-        for name in estimator.get_params()
-        if name == "random_state" or name.endswith("__random_state")
-    ]
-    return clone(estimator).set_params(**dict.fromkeys(names, root))
 
 
 def _plain_label(label: Any, *, classes: bool) -> Any:

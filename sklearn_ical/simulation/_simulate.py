@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 
-from sklearn_ical._random import root_seed, stream_seed
+from sklearn_ical._random import root_seed, seeded, stream_seed
 from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._journal import Journal, read_file
-from sklearn_ical.simulation._plan import Plan, seeded
+from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
 from sklearn_ical.simulation._stopping import RoundState

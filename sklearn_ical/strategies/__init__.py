@@ -1,8 +1,17 @@
 """Query strategies: estimators that turn posterior prediction samples into pool positions."""
 
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
+from sklearn_ical.strategies._batch_bald import BatchBALDQuery, batch_bald
+from sklearn_ical.strategies._bayesian_coreset import BayesianCoresetQuery, bayesian_coreset
+from sklearn_ical.strategies._epig import EPIGQuery
+from sklearn_ical.strategies._facility_location import facility_location
+from sklearn_ical.strategies._fass import FASSQuery
+from sklearn_ical.strategies._filtered import FilteredQuery
 from sklearn_ical.strategies._ical import ICALQuery
+from sklearn_ical.strategies._kernel_batch import KernelBatchQuery
+from sklearn_ical.strategies._logdet import LogDetQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._stochastic import StochasticQuery
 from sklearn_ical.strategies._uncertainty import (
     BALDQuery,
     LeastConfidentQuery,
@@ -15,8 +24,15 @@ __all__ = [
     "BALDQuery",
     "BaseQuery",
     "Batch",
+    "BatchBALDQuery",
+    "BayesianCoresetQuery",
+    "EPIGQuery",
+    "FASSQuery",
+    "FilteredQuery",
     "ICALQuery",
+    "KernelBatchQuery",
     "LeastConfidentQuery",
+    "LogDetQuery",
     "MarginQuery",
     "MaxEntropyQuery",
     "PointwiseQuery",
@@ -25,4 +41,8 @@ __all__ = [
     "QueryTags",
     "RandomQuery",
     "Selection",
+    "StochasticQuery",
+    "batch_bald",
+    "bayesian_coreset",
+    "facility_location",
 ]

@@ -264,8 +264,8 @@ class BaseQuery(BaseEstimator):
         owner = f"{type(self).__name__}.{owner_method}"
         needs = self.query_tags().needs
         checked = self._check_call(n_rows(X_pool), batch_size, candidates, costs, budget, owner)
-        root = root_seed(self.random_state, type(self).__name__)
-        predictions = reference = None
+        root = self._root()
+        predictions = reference = labeled = None
         if "nothing" not in needs:
             source = source_of(
                 model, mean_only="draws" not in needs, X_labeled=X_labeled, y_labeled=y_labeled
@@ -274,13 +274,17 @@ class BaseQuery(BaseEstimator):
                 self._check_draws(source, owner)
             draws = drawn(source, stream_seed(root, DRAWS))
             self._check_draws(draws, owner)
-            predictions, reference = Predictions.of_draws(
-                draws, X_pool, X_reference if self._compares else None
+            predictions, reference, labeled = Predictions.of_draws(
+                draws,
+                X_pool,
+                X_reference if self._compares else None,
+                X_labeled if self._sees_labeled else None,
             )
         return Pool(
             root=root,
             predictions=predictions,
             reference=reference,
+            labeled=labeled,
             model=model,
             X_pool=X_pool,
             X_labeled=X_labeled,
@@ -304,6 +308,7 @@ class BaseQuery(BaseEstimator):
         *,
         candidates: Any = None,
         reference_samples: Any = None,
+        labeled_samples: Any = None,
         X_pool: Any = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
@@ -319,21 +324,21 @@ class BaseQuery(BaseEstimator):
         checked = self._check_call(samples.n_points, batch_size, candidates, costs, budget, owner)
         predictions = Predictions(samples=samples)
         self._check_draws(samples, owner)
-        reference = None
+        reference = labeled = None
         if reference_samples is not None and self._compares:
-            reference = Predictions(
-                samples=_as_samples(reference_samples, "reference_samples", owner)
-            )
-            _check_same_draws(predictions, reference, owner)
+            reference = _same_draws(reference_samples, "reference_samples", predictions, owner)
+        if labeled_samples is not None and self._sees_labeled and len(labeled_samples):
+            labeled = _same_draws(labeled_samples, "labeled_samples", predictions, owner)
         if X_pool is not None and n_rows(X_pool) != samples.n_points:
             raise ValueError(
                 f"X_pool must have one row for each of the {samples.n_points} points of samples. "
                 f"Got {n_rows(X_pool)} rows in {owner}."
             )
         return Pool(
-            root=root_seed(self.random_state, type(self).__name__),
+            root=self._root(),
             predictions=predictions,
             reference=reference,
+            labeled=labeled,
             X_pool=X_pool,
             X_labeled=X_labeled,
             y_labeled=y_labeled,
@@ -341,6 +346,10 @@ class BaseQuery(BaseEstimator):
             options=options,
             **checked,
         )
+
+    def _root(self) -> int:
+        """Return the root seed of one call."""
+        return root_seed(self.random_state, type(self).__name__)
 
     def _check_call(
         self, n_points: int, batch_size: Any, candidates: Any, costs: Any, budget: Any, owner: str
@@ -361,8 +370,9 @@ class BaseQuery(BaseEstimator):
             "budget": limit,
         }
 
-    # Whether the strategy compares candidates with reference rows.
+    # Whether the strategy compares candidates with reference rows, and with labeled rows.
     _compares = False
+    _sees_labeled = False
 
     def _check_gains(self, owner: str) -> None:
         """Refuse costs where there is no utility of a row to relate them to."""
@@ -450,12 +460,14 @@ def _as_samples(samples: Any, name: str, owner: str) -> PredictionSamples:
     return PredictionSamples(samples)
 
 
-def _check_same_draws(predictions: Predictions, reference: Predictions, owner: str) -> None:
-    """Refuse reference samples that cannot come from the draws of the pool's samples."""
+def _same_draws(samples: Any, name: str, predictions: Predictions, owner: str) -> Predictions:
+    """Return other rows' samples, refused where they cannot come from the draws of the pool's."""
+    others = Predictions(samples=_as_samples(samples, name, owner))
     for what in ("kind", "n_draws"):
-        ours, theirs = getattr(predictions, what), getattr(reference, what)
+        ours, theirs = getattr(predictions, what), getattr(others, what)
         if ours != theirs:
             raise ValueError(
-                f"reference_samples must come from the same draws as samples, with {what}={ours!r}."
-                f" Got {what}={theirs!r} in {owner}."
+                f"{name} must come from the same draws as samples, with {what}={ours!r}. Got "
+                f"{what}={theirs!r} in {owner}."
             )
+    return others

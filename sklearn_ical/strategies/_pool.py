@@ -49,20 +49,33 @@ class Predictions:
 
     @classmethod
     def of_draws(
-        cls, draws: Draws, X: Any, X_reference: Any = None
-    ) -> tuple["Predictions", "Predictions | None"]:
-        """Return the predictions of draws for the rows of `X`, and for those of `X_reference`.
+        cls, draws: Draws, X: Any, X_reference: Any = None, X_labeled: Any = None
+    ) -> tuple["Predictions", "Predictions | None", "Predictions | None"]:
+        """Return the predictions of draws for the rows of `X`, and for the others where given.
 
         Joint draws see all rows at once.
         """
-        joint = getattr(draws, "joint", False)
-        if X_reference is None:
-            return cls(samples=draws(X)) if joint else cls(draws=draws, X=X), None
-        n_rows(X_reference, "X_reference")
-        if not joint:
-            return cls(draws=draws, X=X), cls(draws=draws, X=X_reference)
-        samples, reference = evaluate_together(draws, X, X_reference)
-        return cls(samples=samples), cls(samples=reference)
+        others = {"X_reference": X_reference, "X_labeled": X_labeled}
+        given = {name: rows for name, rows in others.items() if rows is not None}
+        n_given = {name: n_rows(rows, name) for name, rows in given.items()}
+        if n_given.get("X_labeled") == 0:  # a cold start
+            del given["X_labeled"]
+        if not getattr(draws, "joint", False):
+            read = {name: cls(draws=draws, X=rows) for name, rows in given.items()}
+            pool = cls(draws=draws, X=X)
+        elif not given:
+            read, pool = {}, cls(samples=draws(X))
+        else:
+            (name, rows), *more = given.items()
+            if more or (name == "X_labeled" and not hasattr(draws, "together")):
+                raise ValueError(
+                    "X_labeled needs draws that can predict it beside the pool. Got predictions at "
+                    "hand, or joint draws and X_reference too; use select with labeled_samples, or "
+                    "a strategy that leaves the labeled rows out."
+                )
+            samples, other = evaluate_together(draws, X, rows)
+            read, pool = {name: cls(samples=other)}, cls(samples=samples)
+        return pool, read.get("X_reference"), read.get("X_labeled")
 
     def collect(self) -> "Predictions":
         """Return predictions evaluated once and held, if a quarter of `working_memory` has room."""
@@ -127,8 +140,9 @@ class Pool:
         Picks asked for, and picks to make: no more than there are candidates.
     root : int
         The root seed of this call.
-    predictions, reference : Predictions or None
-        Of the pool, and of the rows to compare with where those are given.
+    predictions, reference, labeled : Predictions or None
+        Of the pool, of the rows to compare with and of the labeled rows, where those are given and
+        the strategy reads them.
     model, X_pool, X_labeled, y_labeled : object
         As the caller gave them, or None.
     want_utilities : bool
@@ -149,6 +163,7 @@ class Pool:
     root: int
     predictions: Any = None
     reference: Predictions | None = None
+    labeled: Predictions | None = None
     model: Any = None
     X_pool: Any = None
     X_labeled: Any = None

@@ -7,7 +7,14 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY, row_uniforms, stream
-from sklearn_ical.dependence import bald, gaussian_bald, predictive_entropy, predictive_variance
+from sklearn_ical.dependence import (
+    bald,
+    gaussian_bald,
+    least_confidence,
+    margin,
+    predictive_entropy,
+    predictive_variance,
+)
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
@@ -127,12 +134,7 @@ class MarginQuery(_MeanQuery):
     """
 
     def _score(self, samples: PredictionSamples) -> Array:
-        mean = samples.mean()
-        xp = _array.namespace(mean)
-        if mean.shape[1] == 1:
-            return xp.zeros_like(mean[:, 0])
-        ordered = xp.sort(mean, axis=1)
-        return 1 - (ordered[:, -1] - ordered[:, -2])
+        return margin(samples.mean()[:, None, :])
 
 
 class LeastConfidentQuery(_MeanQuery):
@@ -163,8 +165,7 @@ class LeastConfidentQuery(_MeanQuery):
     """
 
     def _score(self, samples: PredictionSamples) -> Array:
-        mean = samples.mean()
-        return 1 - _array.namespace(mean).max(mean, axis=1)
+        return least_confidence(samples.mean()[:, None, :])
 
 
 class BALDQuery(PointwiseQuery):

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from sklearn_ical import _random
 from sklearn_ical.samples import PredictionSamples
 
 BATCH = 5
@@ -37,11 +37,7 @@ class Problem:
 
 def seeded(strategy: Any, random_state: Any = 0) -> Any:
     """Return a fresh copy of the strategy, all of whose random states are set."""
-    fresh = clone(strategy)
-    for name in fresh.get_params(deep=True):
-        if name == "random_state" or name.endswith("__random_state"):
-            fresh.set_params(**{name: random_state})
-    return fresh
+    return _random.seeded(strategy, random_state)
 
 
 def ask(strategy: Any, problem: Problem, batch_size: Any = BATCH, **options: Any) -> Any:
@@ -161,8 +157,6 @@ def fixed_options(strategy: Any, problem: Problem) -> dict[str, Any] | None:
 
 def has_ties(strategy: Any, problem: Problem, **options: Any) -> bool:
     """Tell whether some pick is hardly better than the next best, as far as utilities tell."""
-    if strategy.query_tags().utilities != "gain":
-        return False
     _, rows = choose(strategy, problem, return_utilities=True, **options)
     ordered = np.sort(np.where(np.isnan(rows), -np.inf, rows), axis=1)
     return bool((ordered[:, -1] - ordered[:, -2] <= 1e-9 * np.abs(ordered[:, -1])).any())

@@ -10,6 +10,8 @@ from sklearn_ical._array import to_host
 from sklearn_ical.dependence import (
     bald,
     gaussian_bald,
+    least_confidence,
+    margin,
     predictive_entropy,
     predictive_variance,
 )
@@ -70,6 +72,48 @@ def test_entropies_equal_loops_on_every_backend(weights, dtype, backend, same_pl
         assert to_host(result).dtype == np.float64
         np.testing.assert_allclose(to_host(result), expected, rtol=1e-11, atol=1e-14)
     np.testing.assert_array_equal(to_host(on_device), p)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+def test_margin_and_least_confidence_equal_loops_on_every_backend(
+    weights, dtype, backend, same_place
+):
+    p = probabilities(6, 5, 3, dtype=dtype)
+    on_device = backend(p)
+    w = np.full(5, 0.2) if weights is None else weights
+    ordered = [sorted(loop_mean(rows, w), reverse=True) for rows in p.astype(float).tolist()]
+    expected = {
+        margin: [1 - (first - second) for first, second, _ in ordered],
+        least_confidence: [1 - first for first, _, _ in ordered],
+    }
+    for function, values in expected.items():
+        result = function(on_device, weights=weights)
+        same_place(result, on_device)
+        assert to_host(result).dtype == np.float64
+        np.testing.assert_allclose(to_host(result), values, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(to_host(on_device), p)
+
+
+def test_margin_and_least_confidence_reach_their_bounds():
+    uniform, certain = np.full((1, 3, 4), 0.25), np.tile(np.eye(4)[2], (1, 3, 1))
+    assert margin(uniform)[0] == 1
+    assert least_confidence(uniform)[0] == 0.75
+    assert margin(certain)[0] == least_confidence(certain)[0] == 0
+    single = np.ones((2, 3, 1), dtype=np.float32)
+    np.testing.assert_array_equal(margin(single), [0, 0])
+    np.testing.assert_array_equal(least_confidence(single), [0, 0])
+
+
+@pytest.mark.parametrize("function", [margin, least_confidence])
+def test_margin_and_least_confidence_refuse_what_is_no_samples(function):
+    name = function.__name__
+    with pytest.raises(ValueError, match=rf"proba must have shape .* Got shape \(2, 3\) in {name}"):
+        function(np.full((2, 3), 1 / 3))
+    with pytest.raises(TypeError, match=rf"proba must be an array .* Got list in {name}"):
+        function([[[0.5, 0.5]]])
+    with pytest.raises(ValueError, match="weights must have one entry per draw"):
+        function(probabilities(4, 5, 3), weights=[0.5, 0.5])
 
 
 def test_information_of_the_first_example_equals_closed_form():

@@ -1,0 +1,428 @@
+"""Bayesian coresets by Frank-Wolfe (ACS-FW): log-likelihood vectors, coreset and strategy."""
+
+import math
+import numbers
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sklearn_ical import _array
+from sklearn_ical._array import Array
+from sklearn_ical._random import STRATEGY, row_uniforms, stream
+from sklearn_ical._validation import (
+    Interval,
+    as_numbers,
+    check_candidates,
+    check_integer,
+    clip_batch_size,
+)
+from sklearn_ical.dependence import predictive_entropy
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection import best_k
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._pool import Pool, Predictions, Selection
+
+# Added to squared norms, so that points that say nothing of the draws are not divided by 0.
+NORM_FLOOR = 1e-6
+# Weights below this part of the largest are rounding; so is a residual below this part of all.
+NEGLIGIBLE = 1e-10
+
+
+class BayesianCoresetQuery(BaseQuery):
+    """Choose a batch whose weighted log-likelihood stands for that of the whole pool.
+
+    Active Bayesian coresets with Frank-Wolfe optimization, ACS-FW [1]_. Each row has a vector L_x
+    of its expected log-likelihood under each posterior draw, see :func:`log_likelihood_vectors`.
+    ``batch_size`` steps of :func:`bayesian_coreset` bring a weighted sum of few of them close to
+    the sum over the pool. A step may come back to a row, so there may be fewer rows than
+    `batch_size`: the others are drawn at random.
+
+    Parameters
+    ----------
+    n_projections : int or None, default=None
+        How many draws the vectors are made of, the first ones; None for all. The expectation is
+        over all draws in any case.
+    gamma : float, default=1.0
+        Factor of the entropy that is added to each expected log-likelihood, >= 0. With 1, the
+        vectors hold minus the Kullback-Leibler divergence of a draw's prediction from the mean
+        prediction; the authors' experiments take 0.7.
+    floor : float, default=1e-6
+        What a class probability counts as at least in the logarithm, in (0, 1). A vote of a tree
+        or a label sample gives classes the probability 0, whose log-likelihood would be infinite.
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds the random rows, and the draws of posteriors that have more than finitely many; see
+        :term:`random_state`.
+
+    Notes
+    -----
+    The batch is in the order in which rows entered the coreset, then the random ones, which are
+    uniform among the candidates left. Candidates limit the coreset alone; the sum is over the
+    whole pool. The weights of the coreset are not used, as a label counts once; the array function
+    returns them.
+
+    A row of utilities holds what the pick was chosen from: for the coreset <r, L_x> / sigma_x of
+    all candidates, the alignment with the residual, also of those that are in the batch; for a
+    random pick the uniforms of the candidates left.
+
+    Cost O(n_pool n_draws n_classes) for the vectors, which are held, 8 n_pool n_projections bytes,
+    and O(n_pool n_projections) per step. Model requirements: at least 2 posterior draws.
+
+    References
+    ----------
+    .. [1] Pinsler, Gordon, Nalisnick and Hernandez-Lobato, "Bayesian batch active learning as
+       sparse subset approximation", NeurIPS, 2019, algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical import BayesianCoresetQuery
+    >>> proba = np.random.default_rng(0).dirichlet([1, 1, 1], size=(100, 20))
+    >>> len(set(BayesianCoresetQuery(random_state=0).select(proba, batch_size=10).tolist()))
+    10
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_projections": [Interval(numbers.Integral, 1, None, closed="left"), None],
+        "gamma": [Interval(numbers.Real, 0, None, closed="left")],
+        "floor": [Interval(numbers.Real, 0, 1, closed="neither")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        n_projections: int | None = None,
+        gamma: float = 1.0,
+        floor: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.n_projections = n_projections
+        self.gamma = gamma
+        self.floor = floor
+        self.random_state = random_state
+
+    def query_tags(self) -> QueryTags:
+        """Return the tags: draws of any kind, as many as there are projections."""
+        least = max(2, int(self.n_projections or 2))
+        return QueryTags(deterministic=False, utilities="other", min_draws=least)
+
+    def _select(self, pool: Pool) -> Selection:
+        vectors = _vectors(pool.predictions, self.n_projections, self.gamma, self.floor, pool.owner)
+        coreset = _frank_wolfe(vectors, pool.candidates, pool.batch_size, pool.want_utilities)
+        left = np.ones(len(pool.candidates), dtype=bool)
+        left[coreset.places] = False
+        uniforms = row_uniforms(stream(pool.root, STRATEGY), pool.candidates, 1)[:, 0]
+        n_random = pool.batch_size - len(coreset.places)
+        order = np.argsort(-uniforms, kind="stable")
+        random = order[left[order]][:n_random]
+        rows = None
+        if pool.want_utilities:
+            rows = np.full((pool.batch_size, pool.n_points), np.nan)
+            for t, alignments in enumerate(coreset.rows):
+                rows[t, pool.candidates] = alignments
+            for t in range(n_random):
+                row = rows[len(coreset.places) + t]
+                row[pool.candidates[left]] = uniforms[left]
+                left[random[t]] = False
+        return Selection(
+            pool.candidates[np.concatenate([coreset.places, random])],
+            np.concatenate([coreset.alignments, uniforms[random]]),
+            rows,
+        )
+
+
+def bayesian_coreset(
+    vectors: Array, batch_size: int = 1, *, candidates: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find few points whose weighted sum is close to the sum of all, by Frank-Wolfe.
+
+    Each of `batch_size` steps moves the weighted sum, by exact line search, towards the point
+    whose direction fits the residual best [1]_.
+
+    Parameters
+    ----------
+    vectors : array of shape (n_points, n_projections)
+        One vector per point, finite: log-likelihoods under posterior draws, as of
+        :func:`log_likelihood_vectors`, or any other whose inner products matter. Not modified.
+    batch_size : int, default=1
+        Number of steps, and so the largest number of points; all candidates, with a warning, if
+        there are fewer.
+    candidates : array of int or bool, default=None
+        See :term:`candidates`; the sum is over all points.
+
+    Returns
+    -------
+    indices : intp array of shape (n_core,)
+        Distinct points in the order in which they entered, on the host. A step may come back to
+        a point, so ``n_core <= batch_size``; none where all vectors are 0.
+    weights : float64 array of shape (n_core,)
+        Their weights, > 0: ``weights @ vectors[indices]`` stands for ``vectors.sum(axis=0)``, for
+        a coreset of every point all weights would be 1.
+
+    Raises
+    ------
+    TypeError
+        If `vectors` is no real array, or `batch_size` no integer.
+    ValueError
+        If `vectors` has no two axes with entries or is not finite.
+
+    Notes
+    -----
+    With sigma_x = sqrt(|L_x|^2 + 1e-6) and sigma their sum over all points, the weighted sum stays
+    in the hull of the vectors sigma L_x / sigma_x. Points whose weight is at most 1e-10 of the
+    largest are left out. Ties go to the lowest position. Cost O(n_points n_projections
+    batch_size).
+
+    References
+    ----------
+    .. [1] Pinsler, Gordon, Nalisnick and Hernandez-Lobato, "Bayesian batch active learning as
+       sparse subset approximation", NeurIPS, 2019, algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.strategies import bayesian_coreset
+    >>> indices, weights = bayesian_coreset(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), 3)
+    >>> indices, weights.round(6)
+    (array([2]), array([2.]))
+    """
+    owner = "bayesian_coreset"
+    rule = "vectors must be an array of shape (n_points, n_projections)"
+    if not _array.is_array(vectors):
+        raise TypeError(f"{rule}. Got {type(vectors).__name__} in {owner}.")
+    host = as_numbers(_array.to_host(vectors), "vectors", owner)
+    if host.ndim != 2 or 0 in host.shape:
+        raise ValueError(f"{rule}, at least one of each. Got shape {host.shape} in {owner}.")
+    if not np.isfinite(host).all():
+        raise ValueError(f"vectors must be finite. Got NaN or infinity in {owner}.")
+    allowed = check_candidates(candidates, len(host), owner)
+    n_steps = clip_batch_size(batch_size, len(allowed), owner)
+    coreset = _frank_wolfe(host, allowed, n_steps)
+    return allowed[coreset.places], coreset.weights
+
+
+def log_likelihood_vectors(
+    samples: Any, *, n_projections: int | None = None, gamma: float = 1.0, floor: float = 1e-6
+) -> np.ndarray:
+    """Compute the expected log-likelihood of each point's label under each posterior draw.
+
+    Parameters
+    ----------
+    samples : PredictionSamples or array of shape (n_points, n_draws, n_classes)
+        Predictions; an array holds class probabilities. Not modified.
+    n_projections : int or None, default=None
+        How many draws to take, the first ones; None for all. Means are over all draws.
+    gamma : float, default=1.0
+        Factor of the entropy of the mean prediction, which is added.
+    floor : float, default=1e-6
+        What a class probability counts as at least in the logarithm.
+
+    Returns
+    -------
+    vectors : float64 array of shape (n_points, n_projections)
+        In nats times the square root of each draw's weight, so that inner products are means
+        over the draws; on the host. With ``gamma=1`` and no probability below `floor`, minus
+        the divergences of the draws from the mean prediction.
+
+    Raises
+    ------
+    TypeError
+        If `samples` are no samples, or a number is of the wrong kind.
+    ValueError
+        If a number is out of range, or a noise variance is 0.
+
+    Notes
+    -----
+    Column j is sqrt(w_j) (E log p_j(y) + gamma H), with y from the mean prediction and H its
+    entropy. For classes, E log p_j(y) = sum_c pbar(c) log max(p_j(c), floor); label samples are
+    probabilities 0 and 1. For regression p_j is Gaussian around draw j with the observation noise,
+    y has the mean and the variance of the mean prediction, and H is the entropy of a Gaussian of
+    that variance; targets add up. Samples without a `noise_variance` get the mean over points and
+    targets of the variance over the draws as noise, so that the unit of the target has no say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.strategies import log_likelihood_vectors
+    >>> log_likelihood_vectors(np.array([[[0.9, 0.1], [0.1, 0.9]]])).round(4)
+    array([[-0.3612, -0.3612]])
+    """
+    owner = "log_likelihood_vectors"
+    if not isinstance(samples, PredictionSamples):
+        if not _array.is_array(samples):
+            raise TypeError(
+                "samples must be PredictionSamples or an (n_points, n_draws, n_classes) array of "
+                f"probabilities. Got {type(samples).__name__} in {owner}."
+            )
+        samples = PredictionSamples(samples)
+    if n_projections is not None:
+        n_projections = check_integer(n_projections, "n_projections", owner)
+        if n_projections > samples.n_draws:
+            raise ValueError(
+                f"n_projections must be at most the number of draws, {samples.n_draws}. Got "
+                f"{n_projections} in {owner}."
+            )
+    if not 0 <= gamma < math.inf:
+        raise ValueError(f"gamma must be a finite number >= 0. Got {gamma!r} in {owner}.")
+    if not 0 < floor < 1:
+        raise ValueError(f"floor must be a number in (0, 1). Got {floor!r} in {owner}.")
+    return _vectors(Predictions(samples=samples), n_projections, gamma, floor, owner)
+
+
+def _vectors(
+    predictions: Predictions, n_projections: int | None, gamma: float, floor: float, owner: str
+) -> np.ndarray:
+    """Return the log-likelihood vectors of all points, (n_points, n_projections), on the host."""
+    positions = np.arange(predictions.n_points)
+    n_projections = predictions.n_draws if n_projections is None else int(n_projections)
+    noise = 0.0
+    if predictions.kind == "value":
+        predictions = predictions.collect()
+        noise = _default_noise(predictions)
+    out = np.empty((len(positions), n_projections))
+    for part, samples in predictions.chunks(positions):
+        if samples.kind == "value":
+            vectors = _of_values(samples, noise, n_projections, gamma)
+        else:
+            vectors = _of_classes(samples, n_projections, gamma, floor)
+        out[part] = _array.to_host(vectors)
+    if predictions.weights is None:
+        return out / math.sqrt(n_projections)
+    weights = predictions.weights[:n_projections]
+    if weights.sum() == 0:
+        raise ValueError(
+            f"The first {n_projections} draws all have weight 0. Got n_projections="
+            f"{n_projections} in {owner}; take more."
+        )
+    return out * np.sqrt(weights / weights.sum())
+
+
+def _of_classes(
+    samples: PredictionSamples, n_projections: int, gamma: float, floor: float
+) -> Array:
+    """Return expected log-likelihoods plus entropies of class predictions."""
+    mean = samples.mean()  # (n_points, n_classes)
+    xp = _array.namespace(mean)
+    values = samples.values[:, :n_projections, ...]
+    if samples.kind == "label":
+        votes = xp.take_along_axis(mean, xp.astype(values, xp.int64), axis=1)
+        entropy = predictive_entropy(mean[:, None, :])
+        return math.log(floor) * (1 - votes) + gamma * entropy[:, None]
+    proba = xp.astype(values, xp.float64)
+    logs = xp.log(xp.where(proba < floor, xp.full_like(proba, floor), proba))
+    # Relative to the mean prediction, so that a draw that agrees with it gets a 0.
+    logs = logs - xp.log(xp.where(mean > 0, mean, xp.ones_like(mean)))[:, None, :]
+    vectors = xp.sum(mean[:, None, :] * logs, axis=2)
+    if gamma == 1:
+        return vectors
+    return vectors + (gamma - 1) * predictive_entropy(mean[:, None, :])[:, None]
+
+
+def _of_values(
+    samples: PredictionSamples, default: float, n_projections: int, gamma: float
+) -> Array:
+    """Return expected log-likelihoods plus entropies of Gaussian predictions.
+
+    `default` is the noise variance of samples without one.
+    """
+    noise: Any = samples.noise_variance
+    deviations, variance = _spread(samples)
+    xp = _array.namespace(deviations)
+    if noise is None:
+        if default == 0:  # all draws agree everywhere
+            return xp.zeros_like(deviations[:, :n_projections, 0])
+        noise = default
+    if not (np.asarray(noise) > 0).all():
+        raise ValueError(
+            "noise_variance must be > 0 for log-likelihoods. Got 0 for some points; leave it out "
+            "to have one estimated."
+        )
+    shape = (samples.n_points, samples.n_draws)
+    host = np.broadcast_to(np.reshape(noise, (*np.shape(noise), 1, 1)[:2]), shape)
+    average = host.mean(axis=1) if samples.weights is None else host @ samples.weights
+    noises = _array.like(np.array(host[:, :n_projections, None]), deviations)
+    variance = variance + _array.like(average[:, None], variance)  # (n_points, n_targets)
+    ratio = variance[:, None, :] / noises
+    misfit = ratio - 1 - xp.log(ratio) + deviations[:, :n_projections, :] ** 2 / noises
+    vectors = -xp.sum(misfit, axis=2) / 2
+    if gamma == 1:
+        return vectors
+    entropy = xp.sum(xp.log(2 * math.pi * math.e * variance), axis=1) / 2
+    return vectors + (gamma - 1) * entropy[:, None]
+
+
+def _spread(samples: PredictionSamples) -> tuple[Array, Array]:
+    """Return deviations from the mean (n_points, n_draws, n_targets), and their variance."""
+    values = samples.values if samples.values.ndim == 3 else samples.values[:, :, None]
+    xp = _array.namespace(values)
+    values = xp.astype(values, xp.float64)
+    mean = xp.reshape(samples.mean(), (values.shape[0], 1, values.shape[2]))
+    deviations = values - mean
+    if samples.weights is None:
+        return deviations, xp.sum(deviations**2, axis=1) / samples.n_draws
+    weights = _array.like(samples.weights, values)
+    return deviations, xp.sum(deviations**2 * weights[:, None], axis=1)
+
+
+def _default_noise(predictions: Predictions) -> float:
+    """Return the mean over points and targets of the variance over the draws."""
+    parts = [
+        _array.to_host(_spread(samples)[1])
+        for _, samples in predictions.chunks(np.arange(predictions.n_points))
+    ]
+    return float(np.concatenate(parts).mean())
+
+
+@dataclass(frozen=True)
+class _Coreset:
+    """The support of the weights in the order of entry, and what each point was chosen from."""
+
+    places: np.ndarray
+    weights: np.ndarray
+    alignments: np.ndarray
+    rows: list[np.ndarray]
+
+
+def _frank_wolfe(
+    vectors: np.ndarray, candidates: np.ndarray, n_steps: int, keep_rows: bool = False
+) -> _Coreset:
+    """Approximate the sum of all vectors by a weighted sum of candidates; places among them."""
+    target = vectors.sum(axis=0)
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors) + NORM_FLOOR)
+    total = float(norms.sum())
+    if len(candidates) < len(vectors):
+        vectors, norms = vectors[candidates], norms[candidates]
+    weights = np.zeros(len(vectors))
+    entered: dict[int, tuple[float, Any]] = {}
+    for _ in range(n_steps):
+        support = list(entered)
+        reached = weights[support] @ vectors[support]
+        residual = target - reached
+        size = float(np.linalg.norm(residual))
+        if size <= NEGLIGIBLE * total:
+            break
+        alignments = vectors @ residual / norms
+        tolerance = 4 * (vectors.shape[1] + 4) * sys.float_info.epsilon * size
+
+        def exact(where: np.ndarray, residual: np.ndarray = residual) -> np.ndarray:
+            return (vectors[where] * residual).sum(axis=1) / norms[where]
+
+        place = int(best_k(alignments, 1, tolerance=tolerance, exact=exact).positions[0])
+        direction = total / norms[place] * vectors[place] - reached
+        length = float(direction @ direction)
+        step = float(direction @ residual) / length if length > 0 else 0.0
+        if step <= 0:  # no candidate brings the sum closer
+            break
+        step = min(step, 1.0)
+        weights *= 1 - step
+        weights[place] += step * total / norms[place]
+        entered.setdefault(place, (float(alignments[place]), alignments if keep_rows else None))
+    least = NEGLIGIBLE * weights.max()
+    support = [place for place in entered if weights[place] > least]
+    return _Coreset(
+        np.array(support, dtype=np.intp),
+        weights[support],
+        np.array([entered[place][0] for place in support]),
+        [entered[place][1] for place in support if keep_rows],
+    )

@@ -1,0 +1,93 @@
+"""Strategies that are made of other strategies: how they look at their parts."""
+
+from typing import Any
+
+from sklearn_ical._validation import check_parameters
+from sklearn_ical.strategies._base import BaseQuery
+
+
+class CompositeQuery(BaseQuery):
+    """Base of strategies that hold others as parameters, named in ``_part_names``.
+
+    Parts see the pool, the predictions and the rows of the whole; each runs on the root seed of
+    its own `random_state`.
+    """
+
+    _part_names: tuple[str, ...] = ()
+
+    def _parts(self) -> list[BaseQuery]:
+        """Return the parts, or say which is no strategy; their parameters are checked too."""
+        parts = [getattr(self, name) for name in self._part_names]
+        for name, part in zip(self._part_names, parts, strict=True):
+            rule = (
+                f"The {name!r} parameter of {type(self).__name__} must be a query strategy, an "
+                "object derived from BaseQuery."
+            )
+            if isinstance(part, type):
+                raise TypeError(f"{rule} Got the class {part.__name__}; write {part.__name__}().")
+            if not isinstance(part, BaseQuery):
+                raise TypeError(f"{rule} Got {part!r} instead; pass one such as BALDQuery().")
+            check_parameters(part)
+        return parts
+
+    @property
+    def _compares(self) -> bool:  # type: ignore[override]
+        """Whether some part compares candidates with reference rows."""
+        return any(part._compares for part in self._parts())
+
+    @property
+    def _sees_labeled(self) -> bool:  # type: ignore[override]
+        """Whether some part compares candidates with labeled rows."""
+        return any(part._sees_labeled for part in self._parts())
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        labeled_samples: Any = None,
+        X_pool: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        costs: Any = None,
+        budget: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose rows by their posterior predictions, and what else the parts need.
+
+        Parameters
+        ----------
+        samples, batch_size, candidates, reference_samples, costs, budget, return_utilities
+            As in :meth:`BaseQuery.select`.
+        labeled_samples : PredictionSamples or array, default=None
+            Predictions of the same draws for the labeled rows, for parts that compare with them.
+        X_pool, X_labeled, y_labeled : object, default=None
+            The rows of the pool, and the labeled ones, for parts that need them.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            As in :meth:`query`.
+        utilities : float64 array of shape (n_picks, n_pool)
+            As in :meth:`query`.
+        """
+        if X_pool is None and "features" in self.query_tags().needs:
+            raise TypeError(
+                "X_pool must be the rows that samples are the predictions of. Got None in "
+                f"{type(self).__name__}.select, where a part needs their features."
+            )
+        return self._select_samples(
+            samples,
+            batch_size,
+            candidates=candidates,
+            reference_samples=reference_samples,
+            labeled_samples=labeled_samples,
+            X_pool=X_pool,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            costs=costs,
+            budget=budget,
+            return_utilities=return_utilities,
+        )

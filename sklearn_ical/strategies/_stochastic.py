@@ -1,0 +1,140 @@
+"""Stochastic batches: the top of scores that random noise perturbs."""
+
+import numbers
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sklearn_ical._random import STRATEGY, row_uniforms, stream, stream_seed
+from sklearn_ical._validation import Interval, StrOptions
+from sklearn_ical.exceptions import EqualUtilitiesWarning
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._parts import CompositeQuery
+from sklearn_ical.strategies._pool import Batch, Pool, Selection
+
+
+class StochasticQuery(CompositeQuery):
+    """Choose rows at random, the more likely the higher another strategy scores them.
+
+    Top scores come in near copies of each other; a random batch around the top is diverse at no
+    cost [1]_. Each score is perturbed by Gumbel noise and the largest are chosen, which draws
+    rows one after the other, without replacement, with probabilities that follow from the
+    scores s.
+
+    Parameters
+    ----------
+    strategy : BaseQuery
+        The strategy that scores: the utilities of its first pick are the scores. Its tag
+        `utilities` must be "gain". StochasticQuery(BALDQuery()) is PowerBALD.
+    kind : {"power", "softmax", "softrank"}, default="power"
+        What the probability of a row is proportional to. "power": s^beta; rows of score 0 or less
+        come after all others, among themselves in random order. "softmax": exp(beta s), which
+        depends on the unit of s. "softrank": rank^-beta, where the best score of the candidates
+        has rank 1 and equal scores share their best rank.
+    beta : float, default=1.0
+        How much scores count, >= 0. The larger, the closer to the top of the scores; at 0 all rows
+        ("power": all of score above 0) are equally likely.
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds the noise, and the draws of posteriors that have more than finitely many. What
+        `strategy` does at random follows its own. See :term:`random_state`.
+
+    Notes
+    -----
+    Utilities are perturbed scores: beta times log s, s or -log rank, plus the noise of the row;
+    for "power", rows of score 0 or less lie below all others. The noise belongs to the position
+    in the pool. Model requirements: those of `strategy`. Cost: one step of `strategy`, and
+    O(n_pool).
+
+    References
+    ----------
+    .. [1] Kirsch et al., "Stochastic batch acquisition: a simple baseline for deep active
+       learning", TMLR 2023, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical import BALDQuery, StochasticQuery
+    >>> power_bald = StochasticQuery(BALDQuery(), random_state=0)
+    >>> torn, certain = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> set(power_bald.select(np.array([certain, torn, torn, certain]), batch_size=2).tolist())
+    {1, 2}
+    """
+
+    _part_names = ("strategy",)
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kind": [StrOptions({"power", "softmax", "softrank"})],
+        "beta": [Interval(numbers.Real, 0, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        strategy: BaseQuery,
+        kind: str = "power",
+        beta: float = 1.0,
+        random_state: Any = None,
+    ) -> None:
+        self.strategy = strategy
+        self.kind = kind
+        self.beta = beta
+        self.random_state = random_state
+
+    def query_tags(self) -> QueryTags:
+        """Return the tags: those of the strategy that scores, but random.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `strategy` is no strategy, or one without gains.
+        """
+        (strategy,) = self._parts()
+        tags = strategy.query_tags()
+        if tags.utilities != "gain":
+            raise ValueError(
+                "The 'strategy' parameter of StochasticQuery must score each row on its own, as "
+                f"told by the tag utilities='gain'. Got {type(strategy).__name__} with "
+                f"utilities={tags.utilities!r}; choose another, such as BALDQuery()."
+            )
+        return replace(tags, deterministic=False, utilities="other")
+
+    def _select(self, pool: Pool) -> Selection:
+        scores = self._scores(pool)
+        # A stream of its stream: other strategies under an equal seed draw from the stream itself.
+        seed = stream(stream_seed(pool.root, STRATEGY), STRATEGY)
+        uniforms = row_uniforms(seed, pool.candidates, 1)[:, 0]
+        batch = Batch(pool)
+        batch.take(_perturbed(scores, self.kind, self.beta, uniforms), pool.batch_size)
+        return batch.selection()
+
+    def _scores(self, pool: Pool) -> np.ndarray:
+        """Return the utilities of the strategy's first pick: (n_candidates,)."""
+        (strategy,) = self._parts()
+        first = replace(
+            pool,
+            root=strategy._root(),
+            requested=1,
+            batch_size=1,
+            want_utilities=True,
+            options={},
+        )
+        with warnings.catch_warnings():  # of equal scores, the noise decides
+            warnings.simplefilter("ignore", EqualUtilitiesWarning)
+            rows: Any = strategy._choose(first).rows
+        return rows[0, pool.candidates]
+
+
+def _perturbed(scores: np.ndarray, kind: str, beta: float, uniforms: np.ndarray) -> np.ndarray:
+    """Add Gumbel noise, made of uniforms in [0, 1), to the logarithm of what rows weigh."""
+    exponential = -np.log1p(-np.maximum(uniforms, 2.0**-54))  # > 0, finite
+    noise = -np.log(exponential)
+    if kind == "softmax":
+        return beta * scores + noise
+    if kind == "softrank":
+        ranks = 1 + np.searchsorted(np.sort(-scores), -scores)
+        return noise - beta * np.log(ranks)
+    weighs = scores > 0
+    values = beta * np.log(np.where(weighs, scores, 1.0)) + noise
+    below = values[weighs].min(initial=0.0) - 1
+    return np.where(weighs, values, below - exponential)
