@@ -264,6 +264,10 @@ class BaseQuery(BaseEstimator):
         owner = f"{type(self).__name__}.{owner_method}"
         needs = self.query_tags().needs
         checked = self._check_call(n_rows(X_pool), batch_size, candidates, costs, budget, owner)
+        if not self._compares:
+            X_reference = None
+        elif X_reference is not None:
+            _check_some(n_rows(X_reference, "X_reference"), "X_reference", owner)
         root = self._root()
         predictions = reference = labeled = None
         if "nothing" not in needs:
@@ -275,10 +279,7 @@ class BaseQuery(BaseEstimator):
             draws = drawn(source, stream_seed(root, DRAWS))
             self._check_draws(draws, owner)
             predictions, reference, labeled = Predictions.of_draws(
-                draws,
-                X_pool,
-                X_reference if self._compares else None,
-                X_labeled if self._sees_labeled else None,
+                draws, X_pool, X_reference, X_labeled if self._sees_labeled else None
             )
         return Pool(
             root=root,
@@ -327,6 +328,7 @@ class BaseQuery(BaseEstimator):
         reference = labeled = None
         if reference_samples is not None and self._compares:
             reference = _same_draws(reference_samples, "reference_samples", predictions, owner)
+            _check_some(reference.n_points, "reference_samples", owner)
         if labeled_samples is not None and self._sees_labeled and len(labeled_samples):
             labeled = _same_draws(labeled_samples, "labeled_samples", predictions, owner)
         if X_pool is not None and n_rows(X_pool) != samples.n_points:
@@ -458,6 +460,15 @@ def _as_samples(samples: Any, name: str, owner: str) -> PredictionSamples:
             f"probabilities. Got {type(samples).__name__} in {owner}."
         )
     return PredictionSamples(samples)
+
+
+def _check_some(n_points: int, name: str, owner: str) -> None:
+    """Refuse reference rows that are none."""
+    if n_points == 0:
+        raise ValueError(
+            f"{name} must have at least one row. Got 0 rows in {owner}; leave it out to compare "
+            "with the pool."
+        )
 
 
 def _same_draws(samples: Any, name: str, predictions: Predictions, owner: str) -> Predictions:

@@ -16,6 +16,9 @@ from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 
+# Where no candidate tells so many nats any more, imagined labels are forgotten.
+LEAST_TOLD = 1e-6
+
 
 class EPIGQuery(BaseQuery):
     """Choose rows whose labels tell most about the labels of reference rows.
@@ -46,8 +49,8 @@ class EPIGQuery(BaseQuery):
     draws under that row's weights; the weight of each draw is then multiplied by the probability
     that it gives the label, which is Bayes' rule [2]_, and the next pick has the largest mean
     information under these weights. One history of labels per reference row costs no more than
-    one for all. Labels identify a draw after about log(n_draws) nats; a row whose weights have
-    come down to a single draw starts again from those of the posterior.
+    one for all. Labels identify a draw after about log(n_draws) nats: once no candidate tells
+    anything any more, all rows start again from the weights of the posterior.
 
     Model requirements: a classifier with at least 2 posterior draws, the same functions for every
     row. Cost O(n_pool n_reference n_draws n_classes^2), for "pseudo-label" per pick, beyond the
@@ -95,7 +98,8 @@ class EPIGQuery(BaseQuery):
         batch = Batch(pool)
         if self.batch == "top":
             weights = pool.predictions.weights
-            _take(batch, pool.batch_size, pool.predictions, reference, weights)
+            utilities = _information(pool, pool.predictions, reference, weights)
+            _take(batch, pool.batch_size, utilities, reference)
             return batch.selection()
         predictions = pool.predictions.collect()
         seed = stream(pool.root, LABELS)
@@ -103,37 +107,50 @@ class EPIGQuery(BaseQuery):
         prior = prior if predictions.weights is None else predictions.weights
         weights = np.tile(prior, (reference.shape[0], 1))
         while True:
-            _take(batch, 1, predictions, reference, weights)
+            utilities = _information(pool, predictions, reference, weights)
+            free = ~np.isin(pool.candidates, batch.chosen)
+            told = float(_array.to_host(utilities)[free].max())
+            if told < LEAST_TOLD and (weights != prior).any():
+                weights[:] = prior
+                continue
+            _take(batch, 1, utilities, reference)
             if batch.full:
                 return batch.selection()
             position = np.array(batch.chosen[-1:])
             proba = _array.to_host(_probabilities(predictions.take(position)))[0]
             uniforms = row_uniforms(seed, position, len(weights))[0]
-            weights = _after_labels(weights, proba.astype(np.float64), uniforms, prior)
+            weights = _after_labels(weights, proba.astype(np.float64), uniforms)
 
     def _reference(self, pool: Pool) -> PredictionSamples:
         """Return the predictions of the rows to compare with."""
         source = pool.predictions if pool.reference is None else pool.reference
         n = source.n_points
-        if n == 0:
-            raise ValueError(f"X_reference must have at least one row. Got 0 rows in {pool.owner}.")
         if n <= self.n_reference:
             return source.take(np.arange(n))
         generator = stream_generator(pool.root, REFERENCE)
         return source.take(np.sort(generator.choice(n, self.n_reference, replace=False)))
 
 
-def _take(
-    batch: Batch, size: int, predictions: Predictions, reference: Array, weights: np.ndarray | None
-) -> None:
-    """Let the batch take the `size` candidates of largest information under these weights."""
-    parts = []
-    for _, samples in predictions.chunks(batch.pool.candidates):
-        parts.append(epig(_probabilities(samples), reference, weights=weights))
-    utilities = _array.namespace(*parts).concat(parts)
-    # Sums of n_draws products, and of terms that add up to a few logarithms.
+def _information(
+    pool: Pool, predictions: Predictions, reference: Array, weights: np.ndarray | None
+) -> Array:
+    """Return what each candidate tells of the reference rows under these weights."""
+    parts = [
+        epig(_probabilities(samples), reference, weights=weights)
+        for _, samples in predictions.chunks(pool.candidates)
+    ]
+    return _array.namespace(*parts).concat(parts)
+
+
+def _error(reference: Array) -> float:
+    """Bound the rounding of sums of n_draws products, and of terms of a few logarithms."""
     n_draws, n_classes = reference.shape[1:]
-    error = (n_draws + 64) * sys.float_info.epsilon * (2 + 2 * math.log(n_draws * n_classes))
+    return (n_draws + 64) * sys.float_info.epsilon * (2 + 2 * math.log(n_draws * n_classes))
+
+
+def _take(batch: Batch, size: int, utilities: Array, reference: Array) -> None:
+    """Let the batch take the `size` candidates of largest information."""
+    error = _error(reference)
 
     def exact(places: np.ndarray) -> np.ndarray:
         found = _array.namespace(utilities).take(utilities, _array.like(places, utilities), axis=0)
@@ -167,9 +184,7 @@ def _probabilities(samples: PredictionSamples) -> Array:
     return xp.astype(labels[:, :, None] == codes, xp.float32)
 
 
-def _after_labels(
-    weights: np.ndarray, proba: np.ndarray, uniforms: np.ndarray, prior: np.ndarray
-) -> np.ndarray:
+def _after_labels(weights: np.ndarray, proba: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     """Sample one row's label under each set of weights, and weigh the draws by how they saw it.
 
     Weights (n_reference, n_draws), probabilities (n_draws, n_classes), uniforms (n_reference,).
@@ -177,6 +192,4 @@ def _after_labels(
     running = np.cumsum(weights @ proba, axis=1)
     labels = np.sum(running <= (uniforms * running[:, -1])[:, None], axis=1)
     weights = weights * proba[:, labels].T
-    weights = weights / np.sum(weights, axis=1, keepdims=True)
-    single = np.sum(weights**2, axis=1) > 1 - 1e-6
-    return np.where(single[:, None], prior, weights)
+    return weights / np.sum(weights, axis=1, keepdims=True)

@@ -16,8 +16,6 @@ class ReferenceSets:
     def __init__(self, query: Any, pool: Pool) -> None:
         source = pool.predictions if pool.reference is None else pool.reference
         n, what = source.n_points, "the pool" if pool.reference is None else "the reference rows"
-        if n == 0:
-            raise ValueError(f"X_reference must have at least one row. Got 0 rows in {pool.owner}.")
         self.n_rows = n
         self.query = query
         self.depend_on_picks = query.exclude_selected and pool.reference is None

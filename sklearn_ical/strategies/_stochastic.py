@@ -93,8 +93,8 @@ class StochasticQuery(CompositeQuery):
         tags = strategy.query_tags()
         if tags.utilities != "gain":
             raise ValueError(
-                "The 'strategy' parameter of StochasticQuery must score each row on its own, as "
-                f"told by the tag utilities='gain'. Got {type(strategy).__name__} with "
+                "The 'strategy' parameter of StochasticQuery must have gains to perturb, as told "
+                f"by the tag utilities='gain'. Got {type(strategy).__name__} with "
                 f"utilities={tags.utilities!r}; choose another, such as BALDQuery()."
             )
         return replace(tags, deterministic=False, utilities="other")

@@ -196,6 +196,21 @@ def test_batches_go_on_where_labels_have_found_the_draw() -> None:
     assert (rows[np.arange(30), picks] > 0.01).sum() > 20  # and still tell rows apart
 
 
+def test_batches_go_on_where_the_draws_left_agree() -> None:
+    votes = make_votes(3, n_points=40, n_draws=4, top=4).repeat(2, axis=1)  # each draw twice
+    query = EPIGQuery(batch="pseudo-label", random_state=0)
+    picks, rows = query.select(PredictionSamples(votes, kind="label"), 30, return_utilities=True)
+    assert (rows[np.arange(30), picks] > 0.01).all()
+
+
+def test_one_reference_row_leaves_no_pick_to_position_alone() -> None:
+    X, y = load_digits(return_X_y=True)
+    forest = RandomForestClassifier(8, random_state=0).fit(X[:50], y[:50])
+    query = EPIGQuery(batch="pseudo-label", random_state=0)
+    picks, rows = query.query(forest, X[200:400], 12, X_reference=X[100:101], return_utilities=True)
+    assert (rows[np.arange(12), picks] > 0.01).all()
+
+
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("rows", [None, 1])
 def test_rows_equal_up_to_the_names_of_classes_tie_to_the_lowest_position(
@@ -235,7 +250,7 @@ def test_what_it_cannot_use_is_refused_by_name() -> None:
         EPIGQuery().select(PredictionSamples(np.zeros((3, 4)), kind="value"))
     with pytest.raises(ValueError, match=r"EPIGQuery needs at least 2 draws\. Got 1"):
         EPIGQuery().select(make_proba()[:, :1])
-    with pytest.raises(ValueError, match=r"X_reference must have at least one row\. Got 0 rows"):
+    with pytest.raises(ValueError, match=r"reference_samples must have at least one row\. Got 0 rows"):
         EPIGQuery().select(make_proba(), reference_samples=make_proba()[:0])
     with pytest.raises(ValueError, match=r"'batch' parameter of EPIGQuery must be a str among"):
         EPIGQuery(batch="greedy").select(make_proba())

@@ -500,3 +500,9 @@ def test_what_cannot_be_is_refused_by_name() -> None:
     for method in ("lcmd", "bait"):
         with pytest.raises(ValueError, match=r"utilities='other' of KernelBatchQuery"):
             KernelBatchQuery(method).select(proba, costs=np.ones(12))
+
+
+def test_bait_refuses_reference_rows_that_are_none() -> None:
+    samples = PredictionSamples(np.random.default_rng(0).normal(size=(6, 4)), kind="value")
+    with pytest.raises(ValueError, match=r"reference_samples must have at least one row\. Got 0"):
+        KernelBatchQuery("bait").select(samples, 2, reference_samples=samples[:0])
