@@ -264,15 +264,24 @@ class PredictionSamples:
         values = self.values
         xp = _array.namespace(values)
         if self.kind == "label":
-            codes = xp.arange(self.n_classes, dtype=xp.int64, device=_array.device(values))
-            # Compared in int64: the samples' own dtype may be too short for n_classes.
-            values = xp.astype(values, xp.int64)[:, :, None] == codes  # (points, draws, classes)
+            values = self.votes()
         values = xp.astype(values, xp.float64)
         if self.weights is None:
             return xp.sum(values, axis=1) / self.n_draws
         weights = _array.like(self.weights, values)
         weights = xp.reshape(weights, (-1,) + (1,) * (values.ndim - 2))
         return xp.sum(values * weights, axis=1)
+
+    def votes(self, n_classes: int | None = None) -> Array:
+        """Return label samples as bool (n_points, n_draws, n_classes), True at each draw's label.
+
+        `n_classes` is for parts of samples, which without `classes` know their own codes alone.
+        """
+        xp = _array.namespace(self.values)
+        n = self.n_classes if n_classes is None else n_classes
+        codes = xp.arange(n, dtype=xp.int64, device=_array.device(self.values))
+        # Compared in int64: the samples' own dtype may be too short for n_classes.
+        return xp.astype(self.values, xp.int64)[:, :, None] == codes
 
     def canonical(self) -> "PredictionSamples":
         """Return float64 samples on the host, each column's draws sorted where they weigh equally.

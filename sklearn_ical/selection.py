@@ -14,7 +14,7 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 
-__all__ = ["Picks", "best_k", "best_per_cost", "per_cost"]
+__all__ = ["Picks", "best_k", "best_per_cost", "merge_ties", "per_cost"]
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,39 @@ def best_k(
     if len(shortlist) > k and scores.min() == scores.max():
         all_equal = len(shortlist) == int(xp.sum(xp.astype(utilities > -np.inf, xp.int64)))
     return Picks(shortlist[order].astype(np.intp), shortlist, scores, all_equal)
+
+
+def merge_ties(values: np.ndarray, errors: np.ndarray | float) -> np.ndarray:
+    """Make values equal that rounding alone may have told apart.
+
+    What is equal in exact arithmetic then ties, whatever the rows, chunks and machine.
+
+    Parameters
+    ----------
+    values : float64 array of shape (n,)
+        On the host. Not modified.
+    errors : float or float64 array of shape (n,)
+        Bound on the rounding error of each value.
+
+    Returns
+    -------
+    merged : float64 array of shape (n,)
+        Neighbors in order that differ by no more than the sum of their errors become the largest
+        of their run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_ical.selection import merge_ties
+    >>> merge_ties(np.array([0.3, 0.1 + 0.2, 0.5]), 1e-15)
+    array([0.3, 0.3, 0.5])
+    """
+    order = np.argsort(-values, kind="stable")
+    ordered, bounds = values[order], np.broadcast_to(errors, values.shape)[order]
+    starts = np.concatenate([[True], ordered[:-1] - ordered[1:] > bounds[:-1] + bounds[1:]])
+    merged = np.empty_like(values)
+    merged[order] = ordered[starts][np.cumsum(starts) - 1]
+    return merged
 
 
 def per_cost(utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:

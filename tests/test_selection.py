@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sklearn_ical.selection import best_k, best_per_cost, per_cost
+from sklearn_ical.selection import best_k, best_per_cost, merge_ties, per_cost
 
 Backend = Callable[[np.ndarray], Any]
 
@@ -238,3 +238,15 @@ def test_best_per_cost_leaves_its_inputs_alone() -> None:
     values, costs = np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.5])
     values.flags.writeable = costs.flags.writeable = False
     assert best_per_cost(values, 2, costs, budget=1.5).positions.tolist() == [2, 0]
+
+
+def test_merge_ties_links_neighbors_within_their_errors() -> None:
+    values = np.array([1.0, 3.0, 1.0 + 2e-9, 1.0 + 4e-9, 2.0])
+    before = values.copy()
+    merged = merge_ties(values, 1.5e-9)
+    np.testing.assert_array_equal(merged, [values[3], 3.0, values[3], values[3], 2.0])
+    np.testing.assert_array_equal(values, before)
+    errors = np.array([1e-9, 0.0, 1e-9, 0.0, 0.0])  # 2 and 3 are apart, 0 and 2 are not
+    np.testing.assert_array_equal(
+        merge_ties(values, errors), [values[2], 3.0, values[2], values[3], 2.0]
+    )

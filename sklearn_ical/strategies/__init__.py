@@ -2,7 +2,11 @@
 
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
 from sklearn_ical.strategies._batch_bald import BatchBALDQuery, batch_bald
-from sklearn_ical.strategies._bayesian_coreset import BayesianCoresetQuery, bayesian_coreset
+from sklearn_ical.strategies._bayesian_coreset import (
+    BayesianCoresetQuery,
+    bayesian_coreset,
+    log_likelihood_vectors,
+)
 from sklearn_ical.strategies._epig import EPIGQuery
 from sklearn_ical.strategies._facility_location import facility_location
 from sklearn_ical.strategies._fass import FASSQuery
@@ -45,4 +49,5 @@ __all__ = [
     "batch_bald",
     "bayesian_coreset",
     "facility_location",
+    "log_likelihood_vectors",
 ]

@@ -20,7 +20,7 @@ from sklearn_ical._validation import (
 )
 from sklearn_ical.dependence import predictive_entropy
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import best_k
+from sklearn_ical.selection import best_k, merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._pool import Pool, Predictions, Selection
 
@@ -196,6 +196,7 @@ def bayesian_coreset(
         raise ValueError(f"{rule}, at least one of each. Got shape {host.shape} in {owner}.")
     if not np.isfinite(host).all():
         raise ValueError(f"vectors must be finite. Got NaN or infinity in {owner}.")
+    _check_squares(host, "vectors", owner)
     allowed = check_candidates(candidates, len(host), owner)
     n_steps = clip_batch_size(batch_size, len(allowed), owner)
     coreset = _frank_wolfe(host, allowed, n_steps)
@@ -276,17 +277,17 @@ def _vectors(
     """Return the log-likelihood vectors of all points, (n_points, n_projections), on the host."""
     positions = np.arange(predictions.n_points)
     n_projections = predictions.n_draws if n_projections is None else int(n_projections)
-    noise = 0.0
-    if predictions.kind == "value":
-        predictions = predictions.collect()
-        noise = _default_noise(predictions)
+    predictions = predictions.collect() if predictions.kind == "value" else predictions
     out = np.empty((len(positions), n_projections))
-    for part, samples in predictions.chunks(positions):
-        if samples.kind == "value":
-            vectors = _of_values(samples, noise, n_projections, gamma)
-        else:
-            vectors = _of_classes(samples, n_projections, gamma, floor)
-        out[part] = _array.to_host(vectors)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        noise = _default_noise(predictions) if predictions.kind == "value" else 0.0
+        for part, samples in predictions.chunks(positions):
+            if samples.kind == "value":
+                vectors = _of_values(samples, noise, n_projections, gamma)
+            else:
+                vectors = _of_classes(samples, n_projections, gamma, floor)
+            out[part] = _array.to_host(vectors)
+    _check_squares(out, "Log-likelihoods of predictions", owner)
     if predictions.weights is None:
         return out / math.sqrt(n_projections)
     weights = predictions.weights[:n_projections]
@@ -374,6 +375,16 @@ def _default_noise(predictions: Predictions) -> float:
     return float(np.concatenate(parts).mean())
 
 
+def _check_squares(vectors: np.ndarray, what: str, owner: str) -> None:
+    """Refuse vectors that would overflow."""
+    largest = float(np.max(np.abs(vectors)))
+    if not largest < 1e150 / vectors.size:
+        raise ValueError(
+            f"{what} must not overflow float64 when squared and added up. Got "
+            f"{largest} in {owner}; rescale them."
+        )
+
+
 @dataclass(frozen=True)
 class _Coreset:
     """The support of the weights in the order of entry, and what each point was chosen from."""
@@ -394,6 +405,7 @@ def _frank_wolfe(
     if len(candidates) < len(vectors):
         vectors, norms = vectors[candidates], norms[candidates]
     weights = np.zeros(len(vectors))
+    error = (vectors.shape[1] + 4) * sys.float_info.epsilon * total
     entered: dict[int, tuple[float, Any]] = {}
     for _ in range(n_steps):
         support = list(entered)
@@ -403,12 +415,12 @@ def _frank_wolfe(
         if size <= NEGLIGIBLE * total:
             break
         alignments = vectors @ residual / norms
-        tolerance = 4 * (vectors.shape[1] + 4) * sys.float_info.epsilon * size
 
         def exact(where: np.ndarray, residual: np.ndarray = residual) -> np.ndarray:
-            return (vectors[where] * residual).sum(axis=1) / norms[where]
+            found = (vectors[where] * residual).sum(axis=1) / norms[where]
+            return merge_ties(found, error)
 
-        place = int(best_k(alignments, 1, tolerance=tolerance, exact=exact).positions[0])
+        place = int(best_k(alignments, 1, tolerance=4 * error, exact=exact).positions[0])
         direction = total / norms[place] * vectors[place] - reached
         length = float(direction @ direction)
         step = float(direction @ residual) / length if length > 0 else 0.0

@@ -14,6 +14,7 @@ from sklearn_ical._array import Array
 from sklearn_ical._validation import blas_threads
 from sklearn_ical.dependence import Configurations
 from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._pool import Predictions
 
 # Configurations and classes of candidates are multiplied in tiles that stay in the caches.
@@ -105,7 +106,7 @@ class Gains:
             columns = distinct.reshape(-1, *rows.shape[1:])
             gains = [self.configurations.information(one.T.copy()) for one in columns]
             self._exact[missing[where]] = np.array(gains)[which]
-        return _merged(self._exact[places], self._error(np.float64))
+        return merge_ties(self._exact[places], self._error(np.float64))
 
     def _chunks(self, places: np.ndarray) -> Any:
         row_bytes = 24 * len(self.configurations.active) * self._n_classes
@@ -177,7 +178,7 @@ class _Tiles:
         values = samples.values
         xp = _array.namespace(values)
         if samples.kind == "label":
-            values = _one_hot(samples)
+            values = samples.votes()
         if len(self.active) < samples.n_draws:
             values = xp.take(values, _array.like(self.active, values), axis=1)
         values = xp.astype(xp.permute_dims(values, (1, 2, 0)), self.dtype)
@@ -196,16 +197,9 @@ def _threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def _one_hot(samples: PredictionSamples) -> Array:
-    """Return label samples as certain predictions, bool of shape (n_points, n_draws, n_classes)."""
-    xp = _array.namespace(samples.values)
-    codes = xp.arange(samples.n_classes, dtype=xp.int64, device=_array.device(samples.values))
-    return xp.astype(samples.values, xp.int64)[:, :, None] == codes
-
-
 def _active_proba(samples: PredictionSamples, active: np.ndarray) -> np.ndarray:
     """Return host float64 class probabilities of the draws that take part."""
-    values = _one_hot(samples) if samples.kind == "label" else samples.values
+    values = samples.votes() if samples.kind == "label" else samples.values
     return _array.to_host(values).astype(np.float64)[:, active]
 
 
@@ -214,13 +208,3 @@ def _ordered_classes(proba: np.ndarray) -> np.ndarray:
     columns = np.ascontiguousarray(np.swapaxes(proba, 1, 2)) + 0.0  # no -0.0
     packed = columns.view(np.dtype((np.void, columns.itemsize * columns.shape[2])))
     return np.sort(packed, axis=1).view(np.float64).reshape(columns.shape)
-
-
-def _merged(values: np.ndarray, error: float) -> np.ndarray:
-    """Raise values to the largest that is linked to them by steps of at most two errors."""
-    order = np.argsort(-values, kind="stable")
-    ordered = values[order]
-    starts = np.concatenate([[True], ordered[:-1] - ordered[1:] > 2 * error])
-    merged = np.empty_like(values)
-    merged[order] = ordered[np.flatnonzero(starts)[np.cumsum(starts) - 1]]
-    return merged

@@ -151,10 +151,7 @@ class CovarianceRows:
         """Return features (n, n_outputs, n_draws); label samples are one-hot votes."""
         values = samples.values
         if samples.kind == "label":
-            xp = _array.namespace(values)
-            codes = xp.arange(self.n_outputs, dtype=xp.int64, device=_array.device(values))
-            hit = xp.astype(values, xp.int64)[:, :, None] == codes
-            values = xp.astype(hit, xp.float64)
+            values = samples.votes(self.n_outputs)
         return covariance_features(values, weights=samples.weights)
 
     def _scaled(self, features: Array) -> Array:

@@ -13,6 +13,7 @@ from sklearn_ical._random import LABELS, REFERENCE, row_uniforms, stream, stream
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import epig
 from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 
@@ -154,18 +155,9 @@ def _take(batch: Batch, size: int, utilities: Array, reference: Array) -> None:
 
     def exact(places: np.ndarray) -> np.ndarray:
         found = _array.namespace(utilities).take(utilities, _array.like(places, utilities), axis=0)
-        return _without_rounding(_array.to_host(found), 2 * error)
+        return merge_ties(_array.to_host(found), error)
 
     batch.take(utilities, size, tolerance=4 * error, exact=exact)
-
-
-def _without_rounding(scores: np.ndarray, gap: float) -> np.ndarray:
-    """Return scores in which those that follow each other within `gap` are one, the least."""
-    order = np.argsort(scores, kind="stable")
-    starts = np.diff(scores[order], prepend=-np.inf) > gap
-    merged = np.empty_like(scores)
-    merged[order] = scores[order][starts][np.cumsum(starts) - 1]
-    return merged
 
 
 def _probabilities(samples: PredictionSamples) -> Array:

@@ -201,6 +201,11 @@ def _check_similarity(similarity: Any, owner: str) -> None:
         lowest, finite = float(xp.min(xp.astype(similarity, xp.float64))), True
     else:
         lowest, finite = float(xp.min(similarity)), bool(xp.all(xp.isfinite(similarity)))
+    if finite and not float(xp.max(similarity)) < sys.float_info.max / 2 / similarity.shape[0]:
+        raise ValueError(
+            f"similarity must not overflow float64 when added up. Got {float(xp.max(similarity))} "
+            f"in {owner}; divide it by its largest entry."
+        )
     if not finite or lowest < 0:
         raise ValueError(
             f"similarity must be finite and >= 0. Got {lowest if finite else 'NaN or infinity'} in "

@@ -11,6 +11,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._covariance import CovarianceRows
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
 
@@ -197,7 +198,7 @@ def maximize_log_det(pool: Pool, posterior: PosteriorVariance) -> Selection:
         return posterior.gains(places)
 
     def exact(places: np.ndarray) -> np.ndarray:
-        return merged(bounds[places], posterior.gain_errors(places))
+        return merge_ties(bounds[places], posterior.gain_errors(places))
 
     batch = Batch(pool)
     most = float(np.sum(1 / posterior.noise, axis=1).max())
@@ -219,20 +220,4 @@ def last_place(batch: Batch) -> np.ndarray:
 def ties(values: np.ndarray, errors: np.ndarray | float) -> Callable[[np.ndarray], np.ndarray]:
     """Return a function that tells ties among values, for the `exact` of :meth:`Batch.take`."""
     bounds = np.broadcast_to(errors, values.shape)
-    return lambda places: merged(values[places], bounds[places])
-
-
-def merged(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
-    """Return values with those made equal that rounding alone may have told apart.
-
-    Neighbors in order that differ by no more than the sum of their errors become the largest of
-    their run: what is equal in exact arithmetic then ties, whatever the rows, chunks and machine.
-    """
-    order = np.argsort(-values, kind="stable")
-    ordered, bounds = values[order], errors[order]
-    apart = ordered[:-1] - ordered[1:] > bounds[:-1] + bounds[1:]
-    starts = np.flatnonzero(np.concatenate([[True], apart]))
-    lengths = np.diff(np.append(starts, len(values)))
-    out = np.empty_like(values)
-    out[order] = np.repeat(ordered[starts], lengths)
-    return out
+    return lambda places: merge_ties(values[places], bounds[places])

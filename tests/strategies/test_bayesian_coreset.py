@@ -357,3 +357,24 @@ def test_vectors_with_senseless_numbers_are_refused(options: Any, error: Any, me
         log_likelihood_vectors(make_proba(), **options)
     with pytest.raises(TypeError, match="samples must be PredictionSamples or an"):
         log_likelihood_vectors(make_proba().tolist())
+
+
+def test_what_overflows_is_refused_by_name() -> None:
+    values = np.random.default_rng(0).normal(size=(40, 6))
+    with pytest.raises(ValueError, match=r"Log-likelihoods of predictions must not overflow"):
+        BayesianCoresetQuery().select(PredictionSamples(1e160 * values, kind="value"), 3)
+    with pytest.raises(ValueError, match=r"vectors must not overflow .*; rescale them"):
+        bayesian_coreset(1e155 * values, 3)
+
+
+def test_votes_give_the_picks_of_certain_predictions() -> None:
+    for seed in range(20):
+        labels = np.random.default_rng(seed).integers(0, 3, (40, 6))
+        labels[labels == 1] = 0
+        query = BayesianCoresetQuery(random_state=0)
+        votes, votes_rows = query.select(
+            PredictionSamples(labels, kind="label"), 8, return_utilities=True
+        )
+        certain, rows = query.select(np.eye(3)[labels], 8, return_utilities=True)
+        np.testing.assert_array_equal(votes, certain)
+        np.testing.assert_allclose(votes_rows, rows, atol=1e-9)

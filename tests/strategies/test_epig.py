@@ -250,7 +250,7 @@ def test_what_it_cannot_use_is_refused_by_name() -> None:
         EPIGQuery().select(PredictionSamples(np.zeros((3, 4)), kind="value"))
     with pytest.raises(ValueError, match=r"EPIGQuery needs at least 2 draws\. Got 1"):
         EPIGQuery().select(make_proba()[:, :1])
-    with pytest.raises(ValueError, match=r"reference_samples must have at least one row\. Got 0 rows"):
+    with pytest.raises(ValueError, match=r"reference_samples must have at least one row\. Got 0"):
         EPIGQuery().select(make_proba(), reference_samples=make_proba()[:0])
     with pytest.raises(ValueError, match=r"'batch' parameter of EPIGQuery must be a str among"):
         EPIGQuery(batch="greedy").select(make_proba())

@@ -163,3 +163,8 @@ def test_what_is_no_similarity_is_refused(similarity: Any, error: Any, message: 
 def test_batch_size_is_an_integer_of_at_least_one(size: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="batch_size must be an integer >= 1"):
         facility_location(np.ones((2, 2)), size)
+
+
+def test_similarity_that_overflows_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"similarity must not overflow .*; divide it by"):
+        facility_location(np.full((4, 3), 1e308), 2)
