@@ -58,7 +58,7 @@ strategies = {
     "Log determinant": LogDetQuery(),
     "Stochastic BALD": StochasticQuery(BALDQuery(), random_state=0),
     "FASS": FASSQuery(factor=10),
-    "Entropy filter, log determinant": FilteredQuery(MaxEntropyQuery(), LogDetQuery(), factor=10),
+    "Filtered log det": FilteredQuery(MaxEntropyQuery(), LogDetQuery(), factor=10),
 }
 picks = {name: strategy.query(forest, X_pool, 10) for name, strategy in strategies.items()}
 
@@ -86,3 +86,10 @@ for ax, (name, indices) in zip(axes.flat, picks.items(), strict=True):
     ax.set_aspect("equal")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 plt.show()
+
+# %%
+# BALD comes back to the knot, where the trees disagree most. BatchBALD has learned from its first
+# pick there what the others would tell. It and the log determinant spread over the ways in which
+# trees can disagree, chance spreads over wherever they do. FASS and the filter stay where entropy
+# is large, and there take rows that differ from each other: FASS in what they are, the filtered log
+# determinant in what the trees say of them.

@@ -105,12 +105,15 @@ def test_guide_script_runs(path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-def test_first_batch_example_draws_each_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["plot_first_batch.py", "plot_batch_strategies.py"])
+def test_gallery_example_draws_the_picks_of_each_strategy(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(pyplot, "show", lambda: None)
-    names = runpy.run_path(str(ROOT / "examples" / "plot_first_batch.py"))
+    names = runpy.run_path(str(ROOT / "examples" / name))
     try:
         figure, picks = names["figure"], names["picks"]
         assert [ax.get_title().split(":")[0] for ax in figure.axes] == list(picks)

@@ -183,6 +183,11 @@ class FASSQuery(PointwiseQuery):
         """Return the features of the pool, checked to be numbers."""
         X, name = pool.X_pool, "X_pool"
         transform = self.transform if self.transform is not None else _steps_before(pool.model)
+        if isinstance(transform, type):
+            raise TypeError(
+                "The 'transform' parameter of FASSQuery must be a fitted transformer or a function."
+                f" Got the class {transform.__name__}; fit an object of it first."
+            )
         if transform is not None:
             X = getattr(transform, "transform", transform)(X)
             name = "What transform makes of X_pool"

@@ -52,7 +52,8 @@ class KernelBatchQuery(BaseQuery):
         kernel's diagonal over the pool. Samples that have a `noise_variance` bring their own noise
         instead. Other methods know no noise.
     include_labeled : bool, default=True
-        Whether labeled rows, where they are given, are centres, or known to "maxdet" and "bait".
+        Whether the rows of `X_labeled` or `labeled_samples`, where they are given, are centres, or
+        known to "maxdet" and "bait".
     random_state : int, RandomState, Generator or None, default=None
         See :term:`random_state`. Only "kmeans++" is random itself.
 

@@ -49,7 +49,8 @@ class LogDetQuery(BaseQuery):
 
     The covariance of m draws and C classes has a rank of (m - 1)(C - 1) at most ("independent":
     m - 1 for each class). Batches beyond that are still distinct and still ordered: noise leaves
-    a variance to every row, so a large batch comes back to the least certain rows.
+    a variance to every row, so a large batch comes back to the least certain rows. With a `noise`
+    of less than about 1e-9 that variance is lost in rounding.
 
     Weights count as repeated draws do; "ledoit-wolf", which estimates how much more draws would
     change, refuses them. That shrinkage is kept between 0.001 and 0.999.

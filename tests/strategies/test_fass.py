@@ -447,6 +447,8 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         FASSQuery(transform=3).select(proba[:, None], 2, X_pool=X)
     with pytest.raises(ValueError, match="What transform makes of X_pool must have one row for ea"):
         FASSQuery(transform=lambda rows: rows[:5]).select(proba[:, None], 2, X_pool=X)
+    with pytest.raises(TypeError, match=r"'transform' .* Got the class StandardScaler; fit an"):
+        FASSQuery(transform=StandardScaler).select(proba[:, None], 2, X_pool=X)
     with pytest.raises(TypeError, match=r"What transform makes of X_pool must hold numbers"):
         FASSQuery(transform=lambda rows: rows.astype(str)).select(proba[:, None], 2, X_pool=X)
     with pytest.raises(ValueError, match="costs needs a strategy whose utilities are gains"):
