@@ -66,6 +66,7 @@ STRATEGIES = [
     FASSQuery(factor=1),
     FASSQuery(factor=2),
     BayesianCoresetQuery(),
+    BayesianCoresetQuery(n_projections=5, gamma=0.7),
     StochasticQuery(BALDQuery()),
     StochasticQuery(MarginQuery(), kind="softmax", beta=3),
     StochasticQuery(ICALQuery(n_reference=12), kind="softrank"),

@@ -22,7 +22,7 @@ SHARES = (16, 4)
 FEWEST_ROWS = 500
 FEWEST_CONTENDERS = 128
 # Single precision is left where its tolerance is more than this share of the best gain.
-COARSE = 1 / 32
+COARSE = 1 / 8
 
 
 def batch_bald(

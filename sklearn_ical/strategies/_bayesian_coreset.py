@@ -169,9 +169,9 @@ def bayesian_coreset(
 
     Notes
     -----
-    With sigma_x = sqrt(|L_x|^2 + 1e-6) and sigma their sum over all points, the weighted sum stays
-    in the hull of the vectors sigma L_x / sigma_x. Points whose weight is at most 1e-10 of the
-    largest are left out. Ties go to the lowest position. Cost O(n_points n_projections
+    With sigma_x = ``sqrt(|L_x|^2 + 1e-6)`` and sigma their sum over all points, the weighted sum
+    stays in the hull of the vectors sigma L_x / sigma_x. Points whose weight is at most 1e-10 of
+    the largest are left out. Ties go to the lowest position. Cost O(n_points n_projections
     batch_size).
 
     References

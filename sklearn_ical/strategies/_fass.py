@@ -29,8 +29,8 @@ class FASSQuery(PointwiseQuery):
 
         f(S) = sum over i in V of max over s in S with i's predicted class of w(i, s)
 
-    large, where w(i, s) = d - |x_i - x_s|^2 for features x, d is the largest squared distance in
-    V and the maximum over nothing is 0.
+    large, where ``w(i, s) = d - |x_i - x_s|^2`` for features x, d is the largest squared distance
+    in V and the maximum over nothing is 0.
 
     Parameters
     ----------
