@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
-from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_info
 
 from sklearn_ical import BatchBALDQuery, PredictionSamples
@@ -336,32 +335,6 @@ def test_weights_count_as_repeated_draws() -> None:
         np.testing.assert_allclose(weighted[1], repeated[1], atol=1e-12)
         sampled = batch_bald(proba, 4, weights=counts / 6, n_configurations=5, random_state=0)
         assert np.isfinite(sampled[1]).all()
-
-
-def test_votes_of_few_members_give_distinct_picks() -> None:
-    for seed in range(100):
-        votes = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        for given in (np.eye(3)[votes], PredictionSamples(votes, kind="label")):
-            picks, utilities = BatchBALDQuery(10, random_state=seed).select(
-                given, 20, return_utilities=True
-            )
-            assert len(set(picks.tolist())) == 20
-            assert np.isfinite(utilities[np.arange(20), picks]).all()
-            # All that five draws can tell is told before the order of BALD sets in.
-            assert joint_entropy(np.eye(3)[votes[picks]]) == pytest.approx(math.log(5), abs=1e-9)
-
-
-def test_forests_of_few_trees_give_distinct_picks() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(80, 3))
-    y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int) + (X[:, 2] > 1)
-    for seed in range(100):
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[:30], y[:30])
-        picks, utilities = BatchBALDQuery(200, random_state=seed).query(
-            forest, X[30:], 20, return_utilities=True
-        )
-        assert len(set(picks.tolist())) == 20
-        assert np.isfinite(utilities[np.arange(20), picks]).all()
 
 
 @pytest.mark.parametrize("n_draws", [2, 30])

@@ -8,8 +8,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from scipy.optimize import nnls
-from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier
 
 from sklearn_ical import PredictionSamples
 from sklearn_ical.strategies._bayesian_coreset import (
@@ -271,27 +269,6 @@ def test_equal_rows_tie_to_the_lowest_position() -> None:
         with patch("sklearn_ical._array.chunk_rows", lambda row_bytes, chunk=chunk: chunk):
             indices, _ = bayesian_coreset(log_likelihood_vectors(few[of]), 20)
         assert indices.tolist() == [int(np.flatnonzero(of == of[x])[0]) for x in indices]
-
-
-def test_votes_of_few_members_give_distinct_picks_for_100_seeds() -> None:
-    for seed in range(100):
-        labels = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        for samples in (np.eye(3)[labels], PredictionSamples(labels, kind="label")):
-            picks, rows = BayesianCoresetQuery(random_state=seed).select(
-                samples, 20, return_utilities=True
-            )
-            assert len(set(picks.tolist())) == 20
-            assert not np.isnan(rows[np.arange(20), picks]).any()
-
-
-def test_forests_of_ten_trees_give_distinct_picks_for_100_seeds() -> None:
-    X, y = load_digits(return_X_y=True)
-    for seed in range(100):
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[:30], y[:30])
-        query = BayesianCoresetQuery(random_state=seed)
-        picks = query.query(forest, X[30:130], 30)
-        assert len(set(picks.tolist())) == 30
-        assert query.query(forest, X[30:130], 30).tolist() == picks.tolist()
 
 
 def test_caller_arrays_stay_as_they_are() -> None:

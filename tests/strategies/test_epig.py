@@ -158,35 +158,6 @@ def test_imagined_labels_keep_copies_out_of_a_batch() -> None:
         assert query.select(samples, 2, reference_samples=reference).tolist() == [0, 2]
 
 
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-def test_votes_of_few_members_give_distinct_batches_and_numbers(batch: str) -> None:
-    for seed in range(100):
-        samples = PredictionSamples(make_votes(seed), kind="label")
-        query = EPIGQuery(n_reference=15, batch=batch, random_state=seed)
-        picks, rows = query.select(samples, 20, return_utilities=True)
-        assert len(set(picks.tolist())) == 20
-        for t, row in enumerate(rows):
-            free = np.setdiff1d(np.arange(40), picks[:t])
-            assert np.isfinite(row[free]).all()
-            assert (row[free] >= 0).all()
-            assert row[picks[t]] == row[free].max()
-
-
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-def test_small_forests_give_distinct_batches(batch: str) -> None:
-    X, y = load_digits(return_X_y=True)
-    forest = RandomForestClassifier(10, random_state=0).fit(X[:50], y[:50])
-    samples = get_sampler(forest).sample(X[50:90])
-    batches = [
-        EPIGQuery(n_reference=5, batch=batch, random_state=seed).select(samples, 20).tolist()
-        for seed in range(100)
-    ]
-    assert all(len(set(picks)) == 20 for picks in batches)
-    assert len(set(map(tuple, batches))) > 50  # the sample of reference rows differs
-
-
 @pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
 def test_batches_go_on_where_labels_have_found_the_draw() -> None:
     votes = make_votes(3, n_points=40, n_draws=4, top=4)  # two labels leave a single draw

@@ -261,29 +261,6 @@ def test_weights_count_as_repeated_draws_do() -> None:
     assert FASSQuery().select(equal, 10, X_pool=X).tolist() != expected.tolist()
 
 
-@ignore_saturation
-def test_votes_of_few_members_give_distinct_picks_for_100_seeds() -> None:
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        labels = rng.integers(0, 3, size=(40, 5))
-        X = rng.integers(0, 3, size=(40, 2))
-        query = FASSQuery(factor=2 if seed % 2 else 30)
-        picks, rows = query.select(np.eye(3)[labels], 20, X_pool=X, return_utilities=True)
-        assert len(set(picks.tolist())) == 20
-        assert not np.isnan(rows[np.arange(20), picks]).any()
-        votes = PredictionSamples(labels, kind="label")
-        assert query.select(votes, 20, X_pool=X).tolist() == picks.tolist()
-
-
-@ignore_saturation
-def test_forests_of_ten_trees_give_distinct_picks_for_100_seeds() -> None:
-    X, y = load_digits(return_X_y=True)
-    for seed in range(100):
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[:30], y[:30])
-        picks = FASSQuery(factor=2).query(forest, X[30:130], 30)
-        assert len(set(picks.tolist())) == 30
-
-
 @pytest.mark.parametrize(
     "form",
     [

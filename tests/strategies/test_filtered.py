@@ -21,7 +21,6 @@ from sklearn_ical import (
     LeastConfidentQuery,
     MarginQuery,
     MaxEntropyQuery,
-    PredictionSamples,
     RandomQuery,
     StochasticQuery,
     compare_strategies,
@@ -184,16 +183,6 @@ def test_each_part_runs_on_its_own_random_state() -> None:
     generator = np.random.default_rng(0)
     query = FilteredQuery(RandomQuery(random_state=generator), BALDQuery(), factor=2)
     assert len({tuple(query.select(proba, 5).tolist()) for _ in range(5)}) > 1
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-def test_votes_of_few_members_give_distinct_batches() -> None:
-    for seed in range(100):
-        votes = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        strategy = ICALQuery(n_reference=10, random_state=seed)
-        query = FilteredQuery(BALDQuery(), strategy, factor=1 + seed % 3)
-        picks = query.select(PredictionSamples(votes, "label"), 20)
-        assert len(set(picks.tolist())) == 20
 
 
 def test_warning_of_a_filter_that_finds_all_equal_names_it() -> None:

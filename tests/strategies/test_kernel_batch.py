@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 from sklearn_ical import KernelBatchQuery, LogDetQuery, PredictionSamples
@@ -369,33 +369,6 @@ def test_kmeans_plus_plus_fills_in_at_random_where_all_distances_are_zero() -> N
         assert len(set(picks)) == 10
         found.add(tuple(picks))
     assert len(found) == 20
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-@pytest.mark.parametrize("method", METHODS)
-def test_hard_votes_of_few_draws_give_distinct_picks(method: str) -> None:
-    for seed in range(100):
-        labels = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        samples = PredictionSamples(labels, "label") if seed % 2 else np.eye(3)[labels]
-        noise = 1e-9 if seed % 10 == 9 else 1.0
-        query = KernelBatchQuery(method, noise, random_state=seed)
-        picks, rows = query.select(samples, 20, return_utilities=True)
-        assert len(set(picks.tolist())) == 20
-        assert np.isfinite(rows[np.arange(20), picks]).all()
-        assert (rows[~np.isnan(rows)] >= 0).all()
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-@pytest.mark.parametrize("method", METHODS)
-def test_forests_of_ten_trees_give_distinct_picks(method: str) -> None:
-    X, y = load_digits(return_X_y=True)
-    for seed in range(100):
-        rows = np.random.default_rng(seed).permutation(len(X))
-        known, pool = rows[:20], rows[20:60]
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[known], y[known])
-        query = KernelBatchQuery(method, random_state=seed)
-        picks = query.query(forest, X[pool], 20, X_labeled=X[known], y_labeled=y[known])
-        assert len(set(picks.tolist())) == 20
 
 
 @pytest.mark.parametrize("method", ["maxdet", "maxdist", "lcmd"])

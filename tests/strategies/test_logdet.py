@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.covariance import ledoit_wolf_shrinkage
-from sklearn.datasets import load_digits
-from sklearn.ensemble import RandomForestClassifier
 
 from sklearn_ical import LogDetQuery, PredictionSamples
 from sklearn_ical.exceptions import EqualUtilitiesWarning
@@ -215,32 +213,6 @@ def test_noise_is_relative_to_the_whole_pool() -> None:
     _, everywhere = LogDetQuery().select(proba, 1, return_utilities=True)
     _, somewhere = LogDetQuery().select(proba, 1, candidates=[3, 20, 5], return_utilities=True)
     np.testing.assert_allclose(somewhere[0, [3, 5, 20]], everywhere[0, [3, 5, 20]])
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-@pytest.mark.parametrize(
-    ("noise", "n_seeds"), [(1.0, 100), (1e-3, 10), (1e-12, 10), (1e-30, 10), ("ledoit-wolf", 10)]
-)
-@pytest.mark.parametrize("kernel", ["independent", "trace"])
-def test_hard_votes_of_few_draws_give_distinct_picks(kernel: str, noise: Any, n_seeds: int) -> None:
-    for seed in range(n_seeds):
-        labels = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        samples = PredictionSamples(labels, "label") if seed % 2 else np.eye(3)[labels]
-        picks, rows = LogDetQuery(kernel, noise).select(samples, 20, return_utilities=True)
-        assert len(set(picks.tolist())) == 20
-        assert np.isfinite(rows[0]).all()
-        assert (rows[19][~np.isnan(rows[19])] >= 0).all()
-        assert np.isnan(rows[19]).sum() == 19
-
-
-def test_forests_of_ten_trees_give_distinct_picks() -> None:
-    X, y = load_digits(return_X_y=True)
-    for seed in range(100):
-        rows = np.random.default_rng(seed).permutation(len(X))
-        known, pool = rows[:20], rows[20:80]
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[known], y[known])
-        picks = LogDetQuery().query(forest, X[pool], 30)
-        assert len(set(picks.tolist())) == 30
 
 
 @pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")

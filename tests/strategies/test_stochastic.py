@@ -12,7 +12,6 @@ from sklearn_ical import (
     FilteredQuery,
     ICALQuery,
     MarginQuery,
-    PredictionSamples,
     RandomQuery,
     StochasticQuery,
 )
@@ -185,19 +184,6 @@ def test_tags_are_those_of_the_strategy_but_random() -> None:
     assert StochasticQuery(MarginQuery()).query_tags() == QueryTags(
         deterministic=False, utilities="other", kinds=("proba", "label"), needs=("mean",)
     )
-
-
-@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
-def test_votes_of_few_members_give_distinct_batches() -> None:
-    batches = set()
-    for seed in range(100):
-        votes = np.random.default_rng(seed).integers(0, 3, size=(40, 5))
-        query = StochasticQuery(BALDQuery(), kind=KINDS[seed % 3], random_state=seed)
-        picks, rows = query.select(PredictionSamples(votes, "label"), 20, return_utilities=True)
-        assert len(set(picks.tolist())) == 20
-        assert np.isfinite(rows[0]).all()
-        batches.add(tuple(picks.tolist()))
-    assert len(batches) == 100
 
 
 @pytest.mark.parametrize(
