@@ -55,11 +55,10 @@ class Predictions:
 
         Joint draws see all rows at once.
         """
+        if X_labeled is not None and n_rows(X_labeled, "X_labeled") == 0:  # a cold start
+            X_labeled = None
         others = {"X_reference": X_reference, "X_labeled": X_labeled}
         given = {name: rows for name, rows in others.items() if rows is not None}
-        n_given = {name: n_rows(rows, name) for name, rows in given.items()}
-        if n_given.get("X_labeled") == 0:  # a cold start
-            del given["X_labeled"]
         if not getattr(draws, "joint", False):
             read = {name: cls(draws=draws, X=rows) for name, rows in given.items()}
             pool = cls(draws=draws, X=X)
@@ -287,7 +286,6 @@ class Batch:
         bounds: np.ndarray,
         gains: Callable[[np.ndarray], np.ndarray],
         *,
-        slack: float = 0.0,
         tolerance: float = 0.0,
     ) -> float:
         """Replace upper bounds by this step's gains, as far as the best candidate needs it.
@@ -304,9 +302,6 @@ class Batch:
             On the host; infinite for candidates never evaluated. Changed in place.
         gains : callable
             ``gains(places)`` returns this step's gains of ascending places among the candidates.
-        slack : float, default=0.0
-            A bound is left alone only where it lies so much below the best gain: for bounds that
-            are estimates.
         tolerance : float, default=0.0
             What :meth:`take` will be given.
 
@@ -332,7 +327,7 @@ class Batch:
             places = np.flatnonzero(waiting)
             if ready.any():
                 best = self._worth(bounds - tolerance / 2, ready).max()
-                reach = self._worth(bounds + (slack + tolerance / 2), waiting)
+                reach = self._worth(bounds + tolerance / 2, waiting)
                 places = places[reach >= best]
             if len(places) == 0:
                 break

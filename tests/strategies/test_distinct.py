@@ -1,5 +1,6 @@
 """Few members that vote, and small forests: every batch is distinct and every utility a number."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,19 @@ def demand_good(picks: np.ndarray, rows: np.ndarray) -> None:
     assert not np.isinf(rows).any()
 
 
+@cache
+def forests_and_pool() -> tuple[list[RandomForestClassifier], np.ndarray]:
+    """Return 100 forests of other rows and seeds, and a pool in which each row stands twice."""
+    X, y = make_classification(
+        200, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
+    )
+    forests = []
+    for seed in range(100):
+        labeled = np.random.default_rng(seed).choice(160, 30, replace=False)
+        forests.append(RandomForestClassifier(10, random_state=seed).fit(X[labeled], y[labeled]))
+    return forests, np.repeat(X[160:180], 2, axis=0)
+
+
 @each_strategy
 def test_one_hot_votes_of_few_members_give_distinct_picks(strategy: Any) -> None:
     features = np.random.default_rng(100).normal(size=(N_POINTS, 2))
@@ -74,12 +88,7 @@ def test_one_hot_votes_of_few_members_give_distinct_picks(strategy: Any) -> None
 
 @each_strategy
 def test_small_forests_give_distinct_picks(strategy: Any) -> None:
-    X, y = make_classification(
-        200, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
-    )
-    pool = np.repeat(X[160:180], 2, axis=0)  # each row twice
-    for seed in range(100):
-        labeled = np.random.default_rng(seed).choice(160, 30, replace=False)
-        forest = RandomForestClassifier(10, random_state=seed).fit(X[labeled], y[labeled])
+    forests, pool = forests_and_pool()
+    for seed, forest in enumerate(forests):
         picks, rows = seeded(strategy, seed).query(forest, pool, BATCH, return_utilities=True)
         demand_good(picks, rows)
