@@ -80,3 +80,8 @@ def row_uniforms(seed: np.random.SeedSequence, positions: np.ndarray, n_columns:
             bits.advance(int(positions[first]) * n_columns)
             generator.random(out=out[first:last])
     return out
+
+
+def row_exponentials(seed: np.random.SeedSequence, positions: np.ndarray) -> np.ndarray:
+    """Return float64 exponential numbers, > 0 and finite, (n_positions,), keyed by row position."""
+    return -np.log1p(-np.maximum(row_uniforms(seed, positions, 1)[:, 0], 2.0**-54))

@@ -183,7 +183,7 @@ class _Run:
             self._take(gains, bounds, 1)
             if self.batch.full:
                 return self.batch.selection()
-            place = int(np.searchsorted(self.pool.candidates, self.batch.chosen[-1]))
+            place = self.batch.places[-1]
             self.free[place] = False
             gains = gains.given(place)
             bounds, best = self._step(gains)

@@ -38,13 +38,12 @@ class Objective(Protocol):
 
 def maximize(batch: Batch, objective: Objective) -> None:
     """Fill a batch by lazy greedy, which picks what plain greedy picks."""
-    place_of = {position: i for i, position in enumerate(batch.pool.candidates.tolist())}
     bounds = objective.bounds()
     gain = np.inf
     while not batch.full and gain > 0:
         batch.renew(bounds, objective.gains, tolerance=objective.tolerance)
         batch.take(bounds, tolerance=objective.tolerance, exact=objective.exact)
-        gain = objective.add(place_of[batch.chosen[-1]])
+        gain = objective.add(batch.places[-1])
     if not batch.full:  # the best added nothing, so none will
         batch.take(np.zeros_like(bounds), len(bounds))
 

@@ -9,7 +9,7 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical.strategies._covariance import CovarianceRows
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
-from sklearn_ical.strategies._posterior import ROUNDING, PosteriorVariance, last_place, ties
+from sklearn_ical.strategies._posterior import ROUNDING, PosteriorVariance, ties
 
 # Losses of rows that differ by less than this fraction of the largest are equal.
 LOSS_TOLERANCE = 1e-10
@@ -53,7 +53,7 @@ def _forward(pool: Pool, posterior: PosteriorVariance, reference: CovarianceRows
         errors = (rounding + gains * posterior.error) / noisy
         batch.take(gains, tolerance=4 * float(errors.max()), exact=ties(gains, errors))
         if not batch.full:
-            place = last_place(batch)
+            place = np.array(batch.places[-1:])
             posterior.observe(posterior.rows.take(pool.candidates[place]), posterior.noise[place])
             shared = _updated(shared, posterior, reference)
             posterior.refresh(np.arange(len(pool.candidates)))

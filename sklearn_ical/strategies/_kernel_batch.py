@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_ical._random import STRATEGY, row_uniforms, stream
+from sklearn_ical._random import STRATEGY, row_exponentials, stream
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._covariance import (
@@ -19,7 +19,6 @@ from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._posterior import (
     CentreDistance,
     PosteriorVariance,
-    last_place,
     maximize_log_det,
     ties,
 )
@@ -233,7 +232,7 @@ def _maxdist(pool: Pool, distance: CentreDistance) -> Selection:
         batch.renew(bounds, renewed, tolerance=4 * error)
         batch.take(bounds, tolerance=4 * error, exact=ties(bounds, error))
         if not batch.full:
-            _take_as_centre(distance, last_place(batch))
+            _take_as_centre(distance, np.array(batch.places[-1:]))
     return batch.selection()
 
 
@@ -248,11 +247,11 @@ def _kmeans_plus_plus(pool: Pool, distance: CentreDistance) -> Selection:
     while not batch.full:
         distance.refresh(everything)
         keys = pool.candidates + pool.n_points * len(batch.chosen)
-        exponential = -np.log1p(-np.maximum(row_uniforms(seed, keys, 1)[:, 0], 2.0**-54))
+        exponential = row_exponentials(seed, keys)
         weights = distance.squared(everything)
         batch.take(np.where(weights > 0, weights, NEXT_TO_NOTHING) / exponential)
         if not batch.full:
-            _take_as_centre(distance, last_place(batch))
+            _take_as_centre(distance, np.array(batch.places[-1:]))
     return batch.selection()
 
 
@@ -278,7 +277,7 @@ def _lcmd(pool: Pool, distance: CentreDistance) -> Selection:
             split = np.flatnonzero(splits & (sums >= largest - error * pool.n_points))[0]
             far = np.where(cluster == split, far, 0.0)
         batch.take(far, tolerance=4 * error, exact=ties(far, error))
-        place = last_place(batch)
+        place = np.array(batch.places[-1:])
         free[place] = False
         if not batch.full:
             _take_as_centre(distance, pool.candidates[place])

@@ -211,8 +211,8 @@ class Batch:
 
     Attributes
     ----------
-    chosen : list of int
-        Positions in the pool, in pick order.
+    chosen, places : list of int
+        Positions in the pool and places among the candidates, in pick order.
     full : bool
         Whether there is nothing left to pick: the batch has its size, or nothing fits any more.
 
@@ -234,6 +234,7 @@ class Batch:
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.chosen: list[int] = []
+        self.places: list[int] = []
         self.full = False
         self._utilities: list[float] = []
         self._some_equal = False
@@ -277,6 +278,7 @@ class Batch:
         if self._rows is not None:
             self._record(_array.to_host(masked), picks, worth)
         self.chosen.extend(self.pool.candidates[picks.positions].tolist())
+        self.places.extend(picks.positions.tolist())
         self.full = len(self.chosen) == self.pool.batch_size
         if not self.full:
             self._take_out(picks.positions, utilities)

@@ -207,14 +207,9 @@ def maximize_log_det(pool: Pool, posterior: PosteriorVariance) -> Selection:
         batch.renew(bounds, renewed, tolerance=tolerance)
         batch.take(bounds, tolerance=tolerance, exact=exact)
         if not batch.full:
-            place = last_place(batch)
+            place = np.array(batch.places[-1:])
             posterior.observe(posterior.rows.take(pool.candidates[place]), posterior.noise[place])
     return batch.selection()
-
-
-def last_place(batch: Batch) -> np.ndarray:
-    """Return where among the candidates the last pick is, (1,)."""
-    return np.searchsorted(batch.pool.candidates, batch.chosen[-1:])
 
 
 def ties(values: np.ndarray, errors: np.ndarray | float) -> Callable[[np.ndarray], np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_ical._random import STRATEGY, row_uniforms, stream, stream_seed
+from sklearn_ical._random import STRATEGY, row_exponentials, stream, stream_seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.exceptions import EqualUtilitiesWarning
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
@@ -103,9 +103,9 @@ class StochasticQuery(CompositeQuery):
         scores = self._scores(pool)
         # A stream of its stream: other strategies under an equal seed draw from the stream itself.
         seed = stream(stream_seed(pool.root, STRATEGY), STRATEGY)
-        uniforms = row_uniforms(seed, pool.candidates, 1)[:, 0]
+        exponentials = row_exponentials(seed, pool.candidates)
         batch = Batch(pool)
-        batch.take(_perturbed(scores, self.kind, self.beta, uniforms), pool.batch_size)
+        batch.take(_perturbed(scores, self.kind, self.beta, exponentials), pool.batch_size)
         return batch.selection()
 
     def _scores(self, pool: Pool) -> np.ndarray:
@@ -125,10 +125,9 @@ class StochasticQuery(CompositeQuery):
         return rows[0, pool.candidates]
 
 
-def _perturbed(scores: np.ndarray, kind: str, beta: float, uniforms: np.ndarray) -> np.ndarray:
-    """Add Gumbel noise, made of uniforms in [0, 1), to the logarithm of what rows weigh."""
-    exponential = -np.log1p(-np.maximum(uniforms, 2.0**-54))  # > 0, finite
-    noise = -np.log(exponential)
+def _perturbed(scores: np.ndarray, kind: str, beta: float, exponentials: np.ndarray) -> np.ndarray:
+    """Add Gumbel noise, made of exponentials, to the logarithm of what rows weigh."""
+    noise = -np.log(exponentials)
     if kind == "softmax":
         return beta * scores + noise
     if kind == "softrank":
@@ -137,4 +136,4 @@ def _perturbed(scores: np.ndarray, kind: str, beta: float, uniforms: np.ndarray)
     weighs = scores > 0
     values = beta * np.log(np.where(weighs, scores, 1.0)) + noise
     below = values[weighs].min(initial=0.0) - 1
-    return np.where(weighs, values, below - exponential)
+    return np.where(weighs, values, below - exponentials)

@@ -57,7 +57,7 @@ def chances(kind: str, beta: float, scores: np.ndarray) -> np.ndarray:
 def test_power_picks_with_frequencies_in_proportion_to_scores() -> None:
     uniforms = np.random.default_rng(0).random((20_000, 3))
     scores = np.array([1.0, 2.0, 4.0])
-    first = [np.argmax(_perturbed(scores, "power", 1.0, row)) for row in uniforms]
+    first = [np.argmax(_perturbed(scores, "power", 1.0, -np.log1p(-row))) for row in uniforms]
     frequencies = np.bincount(first, minlength=3) / 20_000
     np.testing.assert_allclose(frequencies, [1 / 7, 2 / 7, 4 / 7], atol=0.01)
 
@@ -69,7 +69,10 @@ def test_batches_are_drawn_one_after_the_other_without_replacement(kind: str, be
     n = 6000
     uniforms = np.random.default_rng(1).random((n, 4))
     pairs = np.array(
-        [np.argsort(-_perturbed(scores, kind, beta, row), kind="stable")[:2] for row in uniforms]
+        [
+            np.argsort(-_perturbed(scores, kind, beta, -np.log1p(-row)), kind="stable")[:2]
+            for row in uniforms
+        ]
     )
     p = chances(kind, beta, scores)
     for a, b in itertools.permutations(range(4), 2):
