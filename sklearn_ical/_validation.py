@@ -22,7 +22,11 @@ from sklearn.utils._param_validation import (  # noqa: F401
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _num_samples
 
-from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
+from sklearn_ical.exceptions import (
+    BatchClippedWarning,
+    EqualUtilitiesWarning,
+    ReferenceSaturatedWarning,
+)
 
 SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
 
@@ -331,6 +335,16 @@ def warn_equal_utilities(owner: str) -> None:
     warn(
         f"All candidates left have equal utilities in {owner}; the lowest positions are chosen.",
         EqualUtilitiesWarning,
+    )
+
+
+def warn_saturated(owner: str, n_picks: int, n_reference: int) -> None:
+    """Warn that more picks do not tell more about the reference rows."""
+    warn(
+        f"After {n_picks} picks, no candidate adds to what the batch covers of the {n_reference} "
+        f"reference rows in {owner}; the rest of the batch covers them anew. A larger n_reference "
+        "tells more candidates apart.",
+        ReferenceSaturatedWarning,
     )
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "EqualUtilitiesWarning",
     "LabeledRowsMissingError",
     "QueryWarning",
+    "ReferenceSaturatedWarning",
     "RunFailedWarning",
     "ScoreFailedWarning",
     "UnsupportedModelError",
@@ -22,6 +23,10 @@ class BatchClippedWarning(QueryWarning):
 
 class EqualUtilitiesWarning(QueryWarning):
     """All candidates are equally useful, so the picks are just the lowest positions."""
+
+
+class ReferenceSaturatedWarning(QueryWarning):
+    """The reference rows are covered before the batch is full; the rest covers them once more."""
 
 
 class RunFailedWarning(QueryWarning):

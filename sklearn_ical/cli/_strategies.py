@@ -25,6 +25,11 @@ STRATEGIES: dict[str, tuple[str, ...]] = {
     "fass": ("FASSQuery",),
     "coreset": ("BayesianCoresetQuery",),
     "ical": ("ICALQuery",),
+    "ical-pointwise": ("ICALPointwiseQuery",),
+    "ical-coverage": ("ICALCoverageQuery",),
+    "ical-sequential": ("ICALSequentialQuery",),
+    "ical-joint": ("ICALJointQuery",),
+    "mrmr": ("MRMRQuery",),
     "margin-ical": ("FilteredQuery", "MarginQuery", "ICALQuery"),
 }
 COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")

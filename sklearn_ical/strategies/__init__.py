@@ -12,8 +12,13 @@ from sklearn_ical.strategies._facility_location import facility_location
 from sklearn_ical.strategies._fass import FASSQuery
 from sklearn_ical.strategies._filtered import FilteredQuery
 from sklearn_ical.strategies._ical import ICALQuery
+from sklearn_ical.strategies._ical_coverage import ICALCoverageQuery
+from sklearn_ical.strategies._ical_joint import ICALJointQuery
+from sklearn_ical.strategies._ical_pointwise import ICALPointwiseQuery
+from sklearn_ical.strategies._ical_sequential import ICALSequentialQuery
 from sklearn_ical.strategies._kernel_batch import KernelBatchQuery
 from sklearn_ical.strategies._logdet import LogDetQuery
+from sklearn_ical.strategies._mrmr import MRMRQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._stochastic import StochasticQuery
 from sklearn_ical.strategies._uncertainty import (
@@ -33,10 +38,15 @@ __all__ = [
     "EPIGQuery",
     "FASSQuery",
     "FilteredQuery",
+    "ICALCoverageQuery",
+    "ICALJointQuery",
+    "ICALPointwiseQuery",
     "ICALQuery",
+    "ICALSequentialQuery",
     "KernelBatchQuery",
     "LeastConfidentQuery",
     "LogDetQuery",
+    "MRMRQuery",
     "MarginQuery",
     "MaxEntropyQuery",
     "PointwiseQuery",

@@ -16,6 +16,7 @@ from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._votes import outputs
 
 # Where no candidate tells so many nats any more, imagined labels are forgotten.
 LEAST_TOLD = 1e-6
@@ -95,7 +96,7 @@ class EPIGQuery(BaseQuery):
         return QueryTags(deterministic=False, kinds=("proba", "label"), min_draws=2)
 
     def _select(self, pool: Pool) -> Selection:
-        reference = _probabilities(self._reference(pool))
+        reference = outputs(self._reference(pool))
         batch = Batch(pool)
         if self.batch == "top":
             weights = pool.predictions.weights
@@ -118,7 +119,7 @@ class EPIGQuery(BaseQuery):
             if batch.full:
                 return batch.selection()
             position = np.array(batch.chosen[-1:])
-            proba = _array.to_host(_probabilities(predictions.take(position)))[0]
+            proba = _array.to_host(outputs(predictions.take(position)))[0]
             uniforms = row_uniforms(seed, position, len(weights))[0]
             weights = _after_labels(weights, proba.astype(np.float64), uniforms)
 
@@ -137,7 +138,7 @@ def _information(
 ) -> Array:
     """Return what each candidate tells of the reference rows under these weights."""
     parts = [
-        epig(_probabilities(samples), reference, weights=weights)
+        epig(outputs(samples), reference, weights=weights)
         for _, samples in predictions.chunks(pool.candidates)
     ]
     return _array.namespace(*parts).concat(parts)
@@ -158,22 +159,6 @@ def _take(batch: Batch, size: int, utilities: Array, reference: Array) -> None:
         return merge_ties(_array.to_host(found), error)
 
     batch.take(utilities, size, tolerance=4 * error, exact=exact)
-
-
-def _probabilities(samples: PredictionSamples) -> Array:
-    """Return class probabilities; label samples as one-hot votes."""
-    if samples.kind == "proba":
-        return samples.values
-    labels = samples.values
-    xp, device = _array.namespace(labels), _array.device(labels)
-    labels = xp.astype(labels, xp.int64)
-    n_codes: Any = samples.n_classes
-    if n_codes > samples.n_draws:  # each class is named by the first draw that votes for it
-        same = labels[:, :, None] == labels[:, None, :]
-        labels = xp.argmax(xp.astype(same, xp.uint8), axis=2)
-        n_codes = samples.n_draws
-    codes = xp.arange(n_codes, dtype=xp.int64, device=device)
-    return xp.astype(labels[:, :, None] == codes, xp.float32)
 
 
 def _after_labels(weights: np.ndarray, proba: np.ndarray, uniforms: np.ndarray) -> np.ndarray:

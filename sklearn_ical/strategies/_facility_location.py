@@ -12,16 +12,16 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import clip_batch_size
+from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._pool import Batch, Pool
 
 
 class Objective(Protocol):
-    """A monotone submodular function of the batch; places count the batch's candidates.
+    """A monotone submodular function of the batch; places count the batch's candidates."""
 
-    `tolerance` is four error bounds of one gain.
-    """
-
-    tolerance: float
+    @property
+    def tolerance(self) -> float:
+        """Four error bounds of one gain."""
 
     def bounds(self) -> np.ndarray:
         """Return upper bounds of the first gains, float64 (n_candidates,)."""
@@ -115,73 +115,186 @@ def facility_location(similarity: Array, batch_size: int = 1) -> tuple[np.ndarra
         batch_size=n_picks,
         root=0,
     )
+    columns = _array.namespace(similarity).matrix_transpose(similarity)
+    columns = np.ascontiguousarray(columns) if _array.is_numpy(columns) else columns
     batch = Batch(pool)
-    maximize(batch, MatrixCoverage(similarity))
+    maximize(batch, MatrixCoverage(columns))
     chosen = batch.selection()
     return chosen.positions, chosen.utilities
 
 
-class MatrixCoverage:
-    """Coverage of the rows of a similarity matrix, (n_reference, n_candidates), on any backend.
+class _Columns:
+    """Similarities of candidates to reference rows, and sums of what they add to a state.
 
-    A gain is one sum of n_reference differences >= 0, so its error is relative to the gain, and
-    no gain is above the largest of the first ones.
+    A subclass says what: `_added` maps columns (n_places, n_reference) to the terms of their gains,
+    all >= 0, and `_terms` does so for one column, as a list of summands.
+
+    Parameters
+    ----------
+    columns : array of shape (n_columns, n_reference)
+        On any backend.
+    column_of : int array of shape (n_candidates,) or None
+        The column of each candidate, None where each has its own.
+    scale : float64 array of shape (n_candidates,) or None
+        What each candidate's column is multiplied by.
+    share : float
+        What sums over the reference rows are multiplied by.
+    error : float
+        Bound of the rounding error of an entry of `columns`.
     """
 
-    def __init__(self, similarity: Array) -> None:
-        xp = _array.namespace(similarity)
-        n_reference, n_candidates = similarity.shape
-        columns = xp.matrix_transpose(similarity)  # (n_candidates, n_reference)
-        self._columns = np.ascontiguousarray(columns) if _array.is_numpy(columns) else columns
-        self._cover = xp.zeros((n_reference,), dtype=xp.float64, device=_array.device(similarity))
-        self._first = self.gains(np.arange(n_candidates))
-        largest = float(self._first.max())
-        self.tolerance = 4 * (n_reference + 2) * sys.float_info.epsilon * largest
+    def __init__(
+        self,
+        columns: Array,
+        *,
+        column_of: np.ndarray | None = None,
+        scale: np.ndarray | None = None,
+        share: float = 1.0,
+        error: float = 0.0,
+    ) -> None:
+        self._columns = columns
+        self._column_of = column_of
+        self._scale = scale
+        self._share = share
+        self._n_candidates = columns.shape[0] if column_of is None else len(column_of)
+        self.n_reference = int(columns.shape[1])
+        self._entry_error = error * (1.0 if scale is None else float(np.max(scale)))
+        self.restart()
+        self._first = self.gains(np.arange(self._n_candidates))
+
+    @property
+    def tolerance(self) -> float:
+        """Four error bounds of one gain."""
+        return 4 * self._error()
+
+    def restart(self) -> None:
+        """Forget the batch."""
+        xp, device = _array.namespace(self._columns), _array.device(self._columns)
+        self._state = xp.zeros((self.n_reference,), dtype=xp.float64, device=device)
 
     def bounds(self) -> np.ndarray:
         """Return the first gains themselves."""
         return self._first.copy()
 
     def gains(self, places: np.ndarray) -> np.ndarray:
-        """Return the sums over the rows of what columns add to the cover."""
-        xp = _array.namespace(self._cover)
+        """Return the sums over the rows of what columns add to the state."""
+        xp = _array.namespace(self._state)
         out = np.empty(len(places))
         for part in self._chunks(len(places)):
-            added = xp.clip(self._take(places[part]) - self._cover, 0.0, None)
-            out[part] = _array.to_host(xp.sum(added, axis=1))
-        return out
+            out[part] = _array.to_host(xp.sum(self._added(self._take(places[part])), axis=1))
+        return self._share * out
 
     def exact(self, places: np.ndarray) -> np.ndarray:
         """Return sums that are rounded once, equal for columns that add the same in any way."""
-        cover = _array.to_host(self._cover)
+        state = _array.to_host(self._state)
         out = np.empty(len(places))
         for part in self._chunks(len(places)):
             distinct, which = _array.unique_rows(_array.to_host(self._take(places[part])))
-            sums = []
-            for column in distinct:
-                higher = column > cover
-                sums.append(math.fsum([*column[higher].tolist(), *(-cover[higher]).tolist()]))
-            out[part] = np.array(sums)[which]
-        return out
+            sums = [math.fsum(self._terms(column, state)) for column in distinct]
+            out[part] = self._share * np.array(sums)[which]
+        return merge_ties(out, self._error()) if self._entry_error > 0 else out
 
     def add(self, place: int) -> float:
-        """Raise the cover to one column where that is higher."""
-        xp = _array.namespace(self._cover)
+        """Put a candidate into the batch."""
         gain = float(self.gains(np.array([place]))[0])
-        column = self._take(np.array([place]))[0, :]
-        self._cover = xp.where(column > self._cover, column, self._cover)
+        self._state = self._joined(self._take(np.array([place]))[0, :])
         return gain
 
+    def _error(self) -> float:
+        """Bound the rounding error of a gain."""
+        raise NotImplementedError
+
+    def _added(self, columns: Array) -> Array:
+        raise NotImplementedError
+
+    def _terms(self, column: np.ndarray, state: np.ndarray) -> list[float]:
+        raise NotImplementedError
+
+    def _joined(self, column: Array) -> Array:
+        raise NotImplementedError
+
     def _take(self, places: np.ndarray) -> Array:
-        """Return some columns as float64, (n_places, n_reference)."""
+        """Return some candidates' columns as float64, (n_places, n_reference)."""
         xp = _array.namespace(self._columns)
-        columns = xp.take(self._columns, _array.like(places, self._columns), axis=0)
-        return xp.astype(columns, xp.float64, copy=False)
+        where = places if self._column_of is None else self._column_of[places]
+        columns = xp.take(self._columns, _array.like(where, self._columns), axis=0)
+        columns = xp.astype(columns, xp.float64, copy=False)
+        return (
+            columns
+            if self._scale is None
+            else columns * _array.like(self._scale[places], columns)[:, None]
+        )
 
     def _chunks(self, n_places: int) -> list[slice]:
         """Return slices of places whose columns fit in the working chunk."""
-        size = _array.chunk_rows(8 * self._columns.shape[1])
+        size = _array.chunk_rows(8 * self.n_reference)
         return [slice(start, start + size) for start in range(0, n_places, size)]
+
+
+class MatrixCoverage(_Columns):
+    """Facility location: the sum over the reference rows of the largest similarity in the batch.
+
+    A gain is one sum of n_reference differences >= 0, so its error is relative to the gain, and
+    no gain is above the largest of the first ones.
+    """
+
+    def _error(self) -> float:
+        rounding = (self.n_reference + 2) * sys.float_info.epsilon * float(self._first.max())
+        return rounding + self._share * self.n_reference * self._entry_error
+
+    def _added(self, columns: Array) -> Array:
+        return _array.namespace(columns).clip(columns - self._state, 0.0, None)
+
+    def _terms(self, column: np.ndarray, state: np.ndarray) -> list[float]:
+        higher = column > state
+        return [*column[higher].tolist(), *(-state[higher]).tolist()]
+
+    def _joined(self, column: Array) -> Array:
+        return _array.namespace(column).where(column > self._state, column, self._state)
+
+
+class ConcaveCoverage(_Columns):
+    """The sum over the reference rows of a power of the summed similarities in the batch.
+
+    Parameters
+    ----------
+    columns : array of shape (n_columns, n_reference)
+        As for :class:`MatrixCoverage`.
+    gamma : float
+        The exponent, 0 < gamma <= 1. With 1 the batch has no say in what a candidate adds.
+    **options
+        As for :class:`MatrixCoverage`.
+    """
+
+    def __init__(self, columns: Array, gamma: float, **options: Any) -> None:
+        self._gamma = gamma
+        super().__init__(columns, **options)
+        # A power is steepest at the smallest number that it is taken of.
+        places = np.arange(self._n_candidates)
+        least = min(self._least(places[part]) for part in self._chunks(len(places)))
+        self._slope = gamma * least ** (gamma - 1)
+
+    def _least(self, places: np.ndarray) -> float:
+        """Return the smallest positive entry of some columns, 1 at most."""
+        xp, columns = _array.namespace(self._columns), self._take(places)
+        return float(xp.min(xp.where(columns > 0, columns, 1.0)))
+
+    def _error(self) -> float:
+        value = float(_array.namespace(self._state).sum(self._state**self._gamma))
+        largest = self._share * value + float(self._first.max())
+        rounding = (self.n_reference + 8) * sys.float_info.epsilon * largest
+        return rounding + self._share * self.n_reference * self._slope * self._entry_error
+
+    def _added(self, columns: Array) -> Array:
+        return (self._state + columns) ** self._gamma - self._state**self._gamma
+
+    def _terms(self, column: np.ndarray, state: np.ndarray) -> list[float]:
+        some = column > 0
+        after, before = (state + column)[some] ** self._gamma, state[some] ** self._gamma
+        return [*after.tolist(), *(-before).tolist()]
+
+    def _joined(self, column: Array) -> Array:
+        return self._state + column
 
 
 def _check_similarity(similarity: Any, owner: str) -> None:

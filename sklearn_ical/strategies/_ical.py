@@ -11,12 +11,11 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._make_scorer import make_scorer
+from sklearn_ical.strategies._information import Information, check_information, information_of
+from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
 from sklearn_ical.strategies._references import ReferenceSets
-from sklearn_ical.strategies._scorer import Panel, Scorer, multiplicities
-
-KERNELS = {"auto", "rq", "rbf", "linear", "delta", "distance"}
+from sklearn_ical.strategies._scorer import Scorer, multiplicities
 
 
 class ICALQuery(BaseQuery):
@@ -59,6 +58,11 @@ class ICALQuery(BaseQuery):
     exclude_selected : bool, default=False
         Whether rows chosen in earlier steps leave the reference sets. Then steps cannot share
         one matrix product: each costs a pass over the candidates.
+    information_weight : float, default=0.0
+        From 0, the paper's method, to 1: how much of a score is what the prediction tells about the
+        parameters. The mean reference kernel S becomes (1 - w) S + w c I, where the identity I is
+        the kernel of the draw itself and c makes both parts equal on average over the pool. Needs
+        ``estimator="biased"``, as the other leaves the diagonals of kernels out.
     random_state : int, RandomState, Generator or None, default=None
         See :term:`random_state`.
 
@@ -102,6 +106,7 @@ class ICALQuery(BaseQuery):
         "replace": ["boolean"],
         "include_self": ["boolean"],
         "exclude_selected": ["boolean"],
+        "information_weight": [Interval(numbers.Real, 0, 1, closed="both")],
         "random_state": ["random_state", np.random.Generator],
     }
     _compares = True
@@ -117,6 +122,7 @@ class ICALQuery(BaseQuery):
         replace: bool = False,
         include_self: bool = True,
         exclude_selected: bool = False,
+        information_weight: float = 0.0,
         random_state: Any = None,
     ) -> None:
         self.n_reference = n_reference
@@ -128,6 +134,7 @@ class ICALQuery(BaseQuery):
         self.replace = replace
         self.include_self = include_self
         self.exclude_selected = exclude_selected
+        self.information_weight = information_weight
         self.random_state = random_state
 
     def query_tags(self) -> QueryTags:
@@ -226,22 +233,30 @@ class ICALQuery(BaseQuery):
         )
 
     def _select(self, pool: Pool) -> Selection:
-        references = ReferenceSets(self, pool)
-        scorer, unit = make_scorer(self, pool, references)
+        check_information(self, pool.owner)
+        references = ReferenceSets(self, pool, exclude_selected=self.exclude_selected)
+
+        def make(pool: Pool) -> tuple[Scorer, float]:
+            sums = self.information_weight == 0
+            return make_scorer(self, pool, references.needed(), sums=sums)
+
+        scorer, unit = make(pool)
+        information = information_of(self, pool, scorer, make)
         alone = pool.reference is None and not self.include_self
         batch = Batch(pool)
-        run = _Run(pool, batch, scorer, unit, without_self=alone)
+        run = _Run(pool, batch, scorer, unit, information, without_self=alone)
         n_steps = math.ceil(pool.batch_size / self.step_size)
         block = 1 if references.depend_on_picks else _steps_per_block(scorer, pool)
+        if references.depend_on_picks:
+            scorer.keep_features(double=pool.want_utilities)
         for start in range(0, n_steps, block):
             if batch.full:
                 break
             steps = range(start, min(start + block, n_steps))
-            positions = [references.of_step(t, batch.chosen) for t in steps]
-            panel = scorer.panel(positions, double=pool.want_utilities)
-            for i, reference in enumerate(positions):
+            run.start([references.of_step(t, batch.chosen) for t in steps])
+            for i in range(len(steps)):
                 if not batch.full:
-                    run.take(panel, i, reference, self.step_size)
+                    run.take(i, self.step_size)
         return batch.selection()
 
 
@@ -249,22 +264,42 @@ class _Run:
     """The greedy steps of one call: from a panel's values to what the batch takes."""
 
     def __init__(
-        self, pool: Pool, batch: Batch, scorer: Scorer, unit: float, *, without_self: bool
+        self,
+        pool: Pool,
+        batch: Batch,
+        scorer: Scorer,
+        unit: float,
+        information: Information | None,
+        *,
+        without_self: bool,
     ) -> None:
         self.pool = pool
         self.batch = batch
         self.scorer = scorer
         self.unit = unit
+        self.information = information
         self.without_self = without_self
 
-    def take(self, panel: Panel, step: int, reference: np.ndarray, size: int) -> None:
-        """Choose the best `size` free candidates of one step."""
-        scorer, pool = self.scorer, self.pool
+    def start(self, positions: list[np.ndarray]) -> None:
+        """Score the candidates against the reference sets of a block of steps."""
+        double = self.pool.want_utilities
+        self.positions = positions
+        if self.information is None:
+            self.panel = self.scorer.panel(positions, double=double)
+        else:
+            references = self.scorer.summary(positions)
+            self.amounts = self.information.amounts(references.duals)
+            duals = self.information.shifted(references.duals, self.amounts)
+            self.panel = self.scorer.panel_of(references, duals, double=double)
+
+    def take(self, step: int, size: int) -> None:
+        """Choose the best `size` free candidates of one step of the block."""
+        scorer, pool, panel = self.scorer, self.pool, self.panel
         row = scorer.row(panel, step)
-        error, n_reference = float(panel.error[step]), int(panel.sizes[step])
-        shared, counts = self._shared(reference)
+        error, n_reference = float(panel.error[step]), int(panel.references.sizes[step])
+        shared, counts = self._shared(self.positions[step])
         if len(shared):
-            row, error = self._less_self(row, panel, step, shared, counts, error)
+            row, error = self._less_self(row, step, shared, counts, error)
         if pool.want_utilities or pool.costs is not None:  # else only the order of values counts
             xp = _array.namespace(row)
             row = self.unit * (xp.astype(row, xp.float64) + float(panel.offset[step]))
@@ -276,13 +311,20 @@ class _Run:
                 return scores
             own = np.zeros(len(pool.candidates), dtype=np.int64)
             own[shared] = counts
-            with_self = scorer.exact_self(where)
+            with_self = self._own(where, step)
             return scorer.without_self(scores, with_self, own[where], n_reference)
 
         def values(scores: np.ndarray) -> np.ndarray:
             return self.unit * scorer.values(scores, n_reference)
 
         self.batch.take(row, size, tolerance=4 * error, exact=exact, values=values)
+
+    def _own(self, candidates: np.ndarray, step: int) -> np.ndarray:
+        """Return what each candidate as a reference row adds to its own score of one step."""
+        if self.information is None:
+            return self.scorer.exact_self(candidates)
+        information, amount = self.information, self.amounts[step]
+        return self.scorer.exact_self(candidates, lambda duals: information.shifted(duals, amount))
 
     def _shared(self, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return places of candidates that are reference rows too, and how often they are."""
@@ -295,15 +337,14 @@ class _Run:
     def _less_self(
         self,
         row: Array,
-        panel: Panel,
         step: int,
         shared: np.ndarray,
         counts: np.ndarray,
         error: float,
     ) -> tuple[Array, float]:
         """Take the dependence of reference rows on themselves out of one step's values."""
-        size, offset = int(panel.sizes[step]), float(panel.offset[step])
-        own = self.scorer.values(self.scorer.exact_self(shared), 1)
+        size, offset = int(self.panel.references.sizes[step]), float(self.panel.offset[step])
+        own = self.scorer.values(self._own(shared, step), 1)
         left = np.maximum(size - counts, 1)
         factor, shift = np.ones(row.shape[0]), np.zeros(row.shape[0])
         factor[shared] = np.where(size > counts, size / left, 0.0)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical.dependence import (
+    delta_kernel,
     hsic_dual,
     integer_hsic,
     integer_self_hsic,
@@ -28,6 +29,8 @@ class LabelScorer(Scorer):
         Ascending positions that the reference labels belong to.
     estimator, weights
         As in :class:`Scorer`.
+    integers : bool
+        Whether scores are sums of HSIC of equal weights, which are multiples of a unit.
     """
 
     def __init__(
@@ -37,22 +40,26 @@ class LabelScorer(Scorer):
         reference_rows: np.ndarray,
         estimator: str,
         weights: Any,
+        *,
+        integers: bool,
     ) -> None:
-        super().__init__(estimator, weights, labels.shape[1], diagonal=False)
+        super().__init__(labels.shape[0], labels.shape[1], estimator, weights, diagonal=False)
+        self.integers = integers
         self.labels = labels
         self.reference_labels = reference_labels
         self.reference_rows = reference_rows
         constant = _agreeing_labels(labels)
         kept = _array.like(np.flatnonzero(~constant), labels)
         varied = _array.namespace(labels).take(labels, kept, axis=0)
-        atoms, inverse = _array.unique_rows(varied)
-        self.atoms = atoms
-        self.n_atoms = int(atoms.shape[0])
+        patterns, inverse = _array.unique_rows(varied)
+        self.patterns = patterns
+        self.n_atoms = int(patterns.shape[0])
         if self.n_atoms == labels.shape[0]:
-            self.atoms = labels
+            self.patterns = labels
         else:
             self.atom_of = np.full(labels.shape[0], self.n_atoms)
             self.atom_of[~constant] = _array.to_host(inverse)
+            self.counts = np.bincount(self.atom_of, minlength=self.n_atoms)
         self._reference_constant = _agreeing_labels(reference_labels)
 
     def pair_sums(self, references: list[np.ndarray]) -> tuple[Array, np.ndarray]:
@@ -94,30 +101,40 @@ class LabelScorer(Scorer):
             counts = counts + _array.count_true(agree).T
         return counts
 
-    def feature_chunks(self, dtype: Any) -> Iterator[tuple[slice, Array]]:
+    def feature_chunks(self, *, double: bool) -> Iterator[tuple[slice, Array]]:
+        xp = _array.namespace(self.patterns)
+        dtype = xp.float64 if double else xp.float32
         step = _array.chunk_rows(8 * self.n_pairs)
         for start in range(0, self.n_atoms, step):
-            atoms = slice(start, min(start + step, self.n_atoms))
-            yield atoms, label_features(self.atoms[atoms, :], dtype)
+            where = slice(start, min(start + step, self.n_atoms))
+            yield where, label_features(self.patterns[where, :], dtype)
 
     def largest_feature(self, features: Array) -> float:
         return 1.0
 
+    def kernels(self, candidates: np.ndarray) -> Array:
+        rows = _array.like(candidates, self.labels)
+        return delta_kernel(_array.namespace(self.labels).take(self.labels, rows, axis=0))
+
     def exact(self, panel: Panel, step: int, candidates: np.ndarray) -> np.ndarray:
-        if self.weights is not None:
+        if not self.integers:
             duals = _array.to_host(panel.duals[step, ...])
             return self._by_pattern(candidates, lambda labels: _weigh_agreement(labels, duals))
-        sums = np.rint(_array.to_host(panel.sums[step, ...])).astype(np.int64)
+        sums = np.rint(_array.to_host(panel.references.sums[step, ...])).astype(np.int64)
         return self._by_pattern(
             candidates, lambda labels: integer_hsic(labels, sums, self.estimator)
         )
 
-    def exact_self(self, candidates: np.ndarray) -> np.ndarray:
+    def exact_self(
+        self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
+    ) -> np.ndarray:
         def score(labels: np.ndarray) -> np.ndarray:
-            if self.weights is None:
+            if self.integers:
                 return integer_self_hsic(labels, self.estimator)
             agree = (labels[:, :, None] == labels[:, None, :]).astype(np.float64)
-            duals = hsic_dual(agree, weights=self.weights)
+            duals = hsic_dual(agree, estimator=self.estimator, weights=self.weights)
+            if adjust is not None:
+                duals = adjust(duals)
             return np.sum((agree * duals).reshape(len(labels), -1), axis=1)
 
         return self._by_pattern(candidates, score)
@@ -125,7 +142,7 @@ class LabelScorer(Scorer):
     def without_self(
         self, scores: np.ndarray, self_scores: np.ndarray, counts: np.ndarray, size: int
     ) -> np.ndarray:
-        if self.weights is not None:
+        if not self.integers:
             return super().without_self(scores, self_scores, counts, size)
         # Scores are sums over the reference rows; what is left is scaled to stand for all of them.
         return np.array(
@@ -156,9 +173,19 @@ class LabelScorer(Scorer):
         return np.concatenate(parts)[inverse]
 
     def values(self, scores: np.ndarray, size: int) -> np.ndarray:
-        if self.weights is not None:
+        if not self.integers:
             return scores
         return (scores / (size * self._integer_unit())).astype(np.float64)
+
+    def settle(self, values: Array, error: float) -> tuple[Array, float]:
+        xp, unit = _array.namespace(values), self._integer_unit()
+        if not self.integers or error * unit > 0.25:
+            return values, error
+        step = _array.chunk_rows(8 * values.shape[1])
+        for start in range(0, values.shape[0], step):
+            rows = slice(start, min(start + step, values.shape[0]))
+            values[rows, :] = xp.round(values[rows, :] * unit) / unit
+        return values, float(xp.finfo(values.dtype).eps) * float(xp.max(xp.abs(values)))
 
     def _integer_unit(self) -> int:
         """Return what the integers are multiples of: 1 over this in HSIC."""

@@ -11,32 +11,43 @@ from sklearn_ical.dependence import radial_profile
 from sklearn_ical.strategies._label_scorer import LabelScorer
 from sklearn_ical.strategies._output_scorer import OutputScorer
 from sklearn_ical.strategies._pool import Pool, Predictions
-from sklearn_ical.strategies._references import ReferenceSets
 from sklearn_ical.strategies._scorer import Scorer
 
+KERNELS = {"auto", "rq", "rbf", "linear", "delta", "distance"}
+# Values of `prediction` that make labels of class probabilities.
+LABELS_OF = ("sampled", "argmax")
 
-def make_scorer(query: Any, pool: Pool, references: ReferenceSets) -> tuple[Scorer, float]:
-    """Return the scorer of this call, and what one unit of its scores is in utilities."""
+
+def make_scorer(
+    query: Any, pool: Pool, needed: np.ndarray, *, tau: bool = False, sums: bool = True
+) -> tuple[Scorer, float]:
+    """Return the scorer of this call, and what one unit of its scores is in utilities.
+
+    Parameters
+    ----------
+    query : object
+        Its `prediction`, `kernel` and `estimator`.
+    pool : Pool
+        The call.
+    needed : int array
+        Ascending rows that candidates may be compared with.
+    tau : bool, default=False
+        Whether candidates weigh each class by its probability: see `OutputScorer`.
+    sums : bool, default=True
+        Whether all scores are against sums of reference kernels, as they are.
+    """
     kind, weights = pool.predictions.kind, pool.predictions.weights
     if weights is not None and query.estimator == "unbiased":
         raise ValueError(
             "The unbiased estimator has no form for weighted draws. Got weighted draws in "
             f"{pool.owner}; pass estimator='biased'."
         )
-    if kind == "label" or (kind == "proba" and query.prediction in ("sampled", "argmax")):
-        return _make_label_scorer(query, pool, references), _label_unit(query.kernel)
-    if query.kernel == "delta" and not (kind == "proba" and query.prediction == "expected"):
-        raise ValueError(
-            "kernel='delta' compares labels. Got real-valued predictions in "
-            f"{pool.owner}; use kernel='auto', or prediction='sampled' for a classifier."
-        )
+    if not tau and (kind == "label" or (kind == "proba" and query.prediction in LABELS_OF)):
+        integers = sums and weights is None
+        unit = _label_unit(query.kernel, type(query).__name__)
+        return _make_label_scorer(query, pool, needed, integers=integers), unit
     expected = kind == "proba" and query.prediction == "expected"
-    kernel = query.kernel
-    if kernel == "auto":
-        kernel = "rq" if kind == "value" else "linear"
-    radial = None if expected or kernel == "linear" else radial_profile(kernel)
-    if radial is not None:
-        _probe(radial)
+    radial = None if expected or tau else output_kernel(query.kernel, kind, pool.owner)
     predictions = pool.predictions.collect()
     reference = predictions if pool.reference is None else pool.reference.collect()
     scorer = OutputScorer(
@@ -44,28 +55,52 @@ def make_scorer(query: Any, pool: Pool, references: ReferenceSets) -> tuple[Scor
         pool.candidates,
         reference,
         kernel=radial,
-        scale=_spread_over_draws(predictions) if kind == "value" else None,
+        scale=spread_over_draws(predictions) if kind == "value" else None,
         expected=expected,
+        tau=tau,
         estimator=query.estimator,
     )
-    return scorer, _label_unit(kernel) if expected else 1.0
+    if not expected:
+        return scorer, 1.0
+    kernel = "linear" if query.kernel == "auto" else query.kernel
+    return scorer, _label_unit(kernel, type(query).__name__)
 
 
-def _make_label_scorer(query: Any, pool: Pool, references: ReferenceSets) -> LabelScorer:
+def output_kernel(
+    kernel: str | Callable[[Array], Array], kind: str, owner: str
+) -> Callable[[Array], Array] | None:
+    """Return a kernel of outputs as a function of squared distances, None for inner products."""
+    if kernel == "delta" and kind != "label":
+        raise ValueError(
+            f"kernel='delta' compares labels. Got real-valued predictions in {owner}; use "
+            "kernel='auto', or prediction='sampled' for a classifier."
+        )
+    if kernel == "auto":
+        kernel = "linear" if kind == "proba" else "rq"
+    if kernel in ("linear", "delta"):  # the same for one-hot labels
+        return None
+    radial = radial_profile(kernel)
+    _probe(radial)
+    return radial
+
+
+def _make_label_scorer(
+    query: Any, pool: Pool, needed: np.ndarray, *, integers: bool
+) -> LabelScorer:
     """Label every row that is needed, each by its own position."""
-    needed = references.needed()
     if pool.reference is None:
         rows = np.union1d(pool.candidates, needed)
-        labels = _labels_of(pool.predictions, rows, query.prediction, pool.root, _random.LABELS)
+        labels = labels_of(pool.predictions, rows, query.prediction, pool.root, _random.LABELS)
         own = _take_rows(labels, rows, pool.candidates)
         theirs = _take_rows(labels, rows, needed)
     else:
         key = _random.REFERENCE_LABELS
-        theirs = _labels_of(pool.reference, needed, query.prediction, pool.root, key)
-        own = _labels_of(
+        theirs = labels_of(pool.reference, needed, query.prediction, pool.root, key)
+        own = labels_of(
             pool.predictions, pool.candidates, query.prediction, pool.root, _random.LABELS
         )
-    return LabelScorer(own, theirs, needed, query.estimator, pool.predictions.weights)
+    weights = pool.predictions.weights
+    return LabelScorer(own, theirs, needed, query.estimator, weights, integers=integers)
 
 
 def _take_rows(labels: Array, rows: np.ndarray, wanted: np.ndarray) -> Array:
@@ -76,7 +111,7 @@ def _take_rows(labels: Array, rows: np.ndarray, wanted: np.ndarray) -> Array:
     return _array.namespace(labels).take(labels, where, axis=0)
 
 
-def _labels_of(
+def labels_of(
     predictions: Predictions, positions: np.ndarray, prediction: str, root: int, key: int
 ) -> Array:
     """Return one label code per row and draw, (n_positions, n_draws), on the predictions' device.
@@ -98,7 +133,7 @@ def _labels_of(
     return parts[0] if len(parts) == 1 else _array.namespace(*parts).concat(parts, axis=0)
 
 
-def _label_unit(kernel: str | Callable[[Array], Array]) -> float:
+def _label_unit(kernel: str | Callable[[Array], Array], owner: str) -> float:
     """Return HSIC with the kernel over HSIC with the delta kernel, for one-hot labels.
 
     Labels are at squared distance 0 or 2, so every kernel of labels is the delta kernel up to
@@ -110,7 +145,7 @@ def _label_unit(kernel: str | Callable[[Array], Array]) -> float:
     equal, unequal = _probe(profile).tolist()
     if equal == unequal:
         raise ValueError(
-            "The 'kernel' parameter of ICALQuery must tell equal labels from unequal ones. Got "
+            f"The 'kernel' parameter of {owner} must tell equal labels from unequal ones. Got "
             f"{equal!r} at squared distances 0 and 2 from {kernel!r}."
         )
     return float((equal - unequal) ** 2)
@@ -127,7 +162,7 @@ def _probe(kernel: Callable[[Array], Array]) -> np.ndarray:
     return values.astype(np.float64)
 
 
-def _spread_over_draws(predictions: Predictions) -> np.ndarray:
+def spread_over_draws(predictions: Predictions) -> np.ndarray:
     """Return per target the root of the pool's mean variance over draws, 1 where that is 0."""
     variances = []
     for _, samples in predictions.chunks(np.arange(predictions.n_points)):

@@ -1,7 +1,6 @@
 """Scores of probability vectors and real predictions: any kernel, decided in float64."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from sklearn_ical.dependence import hsic_dual, output_features, unfold_pairs
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._pool import Predictions
 from sklearn_ical.strategies._scorer import Panel, Scorer, multiplicities
+from sklearn_ical.strategies._votes import outputs
 
 
 class OutputScorer(Scorer):
@@ -30,6 +30,9 @@ class OutputScorer(Scorer):
     expected : bool
         Whether the kernel is the mean delta kernel of labels drawn from the probabilities: inner
         products with a diagonal of 1.
+    tau : bool
+        Whether the candidates' kernels weigh each output by what it varies in all: then scores
+        are expected reductions of the Gini impurity of reference rows, or of their variance.
     estimator
         As in :class:`Scorer`.
     """
@@ -43,10 +46,17 @@ class OutputScorer(Scorer):
         kernel: Callable[[Array], Array] | None,
         scale: np.ndarray | None,
         expected: bool,
+        tau: bool,
         estimator: str,
     ) -> None:
-        inner = kernel is None and not expected
-        super().__init__(estimator, predictions.weights, predictions.n_draws, diagonal=inner)
+        super().__init__(
+            len(candidates),
+            predictions.n_draws,
+            estimator,
+            predictions.weights,
+            diagonal=kernel is None and not expected,
+        )
+        self.tau = tau
         self.predictions = predictions
         self.candidates = candidates
         self.reference = reference
@@ -70,11 +80,11 @@ class OutputScorer(Scorer):
             parts = [parts[0] + product] if parts else [product]
         return parts[0], n_added
 
-    def feature_chunks(self, dtype: Any) -> Iterator[tuple[slice, Array]]:
+    def feature_chunks(self, *, double: bool) -> Iterator[tuple[slice, Array]]:
         atom_of = np.full(len(self.candidates), self.n_atoms)
         start = 0
         for where, samples in self.predictions.chunks(self.candidates, self.row_bytes):
-            features, constant = self._features(samples)
+            features, constant = self._features(samples, tau=self.tau)
             xp = _array.namespace(features)
             if constant.any():
                 features = xp.take(
@@ -83,36 +93,66 @@ class OutputScorer(Scorer):
             stop = start + features.shape[0]
             atom_of[where][~constant] = np.arange(start, stop)
             if stop > start:
-                yield slice(start, stop), xp.astype(features, dtype).T
+                dtype = xp.float64 if double else xp.float32
+                yield slice(start, stop), xp.astype(features, dtype, copy=False).T
             start = stop
         self.atom_of = None if start == self.n_atoms else atom_of
+
+    def kernels(self, candidates: np.ndarray) -> Array:
+        samples = self.predictions.take(self.candidates[candidates])
+        features, _ = self._features(samples, tau=self.tau)
+        ends = None
+        if not self.diagonal:
+            ends = _array.like(np.full(len(candidates), self.diagonal_value), features)
+        return unfold_pairs(features, ends, self.n_draws)
 
     def exact(self, panel: Panel, step: int, candidates: np.ndarray) -> np.ndarray:
         dual = _array.to_host(panel.duals[step, ...])[None]
         return self._host_scores(candidates, lambda kernels: dual)
 
-    def exact_self(self, candidates: np.ndarray) -> np.ndarray:
-        return self._host_scores(
-            candidates,
-            lambda kernels: hsic_dual(kernels, estimator=self.estimator, weights=self.weights),
-        )
+    def exact_self(
+        self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
+    ) -> np.ndarray:
+        def own_dual(kernels: np.ndarray) -> np.ndarray:
+            duals = hsic_dual(kernels, estimator=self.estimator, weights=self.weights)
+            return duals if adjust is None else adjust(duals)
 
-    def _features(self, samples: PredictionSamples) -> tuple[Array, np.ndarray]:
+        return self._host_scores(candidates, own_dual)
+
+    def _features(
+        self, samples: PredictionSamples, *, tau: bool = False
+    ) -> tuple[Array, np.ndarray]:
         """Return float64 features (n_points, n_pairs), and on the host which are constant."""
-        outputs = samples.values
-        xp = _array.namespace(outputs)
-        outputs = xp.astype(outputs, xp.float64)
-        if outputs.ndim == 2:
-            outputs = outputs[:, :, None]
-        agree = xp.all(outputs == outputs[:, :1, :], axis=(1, 2))
+        y = outputs(samples)
+        xp = _array.namespace(y)
+        y = xp.astype(y, xp.float64)
+        if y.ndim == 2:
+            y = y[:, :, None]
+        agree = xp.all(y == y[:, :1, :], axis=(1, 2))
         if self.expected:  # labels drawn from the same probabilities agree if these are certain
-            agree = agree & (xp.max(outputs[:, 0, :], axis=1) == 1)
-        if self.scale is not None:
-            outputs = outputs / _array.like(self.scale, outputs)
+            agree = agree & (xp.max(y[:, 0, :], axis=1) == 1)
+        if tau:
+            total = self._total_variation(y, samples)
+            y = xp.where(total > 0, y / xp.where(total > 0, total, 1.0) ** 0.5, 0.0)
+        elif self.scale is not None:
+            y = y / _array.like(self.scale, y)
         if self.diagonal:  # centering removes any shift; without one, less is lost to rounding
-            outputs = outputs - outputs[:, :1, :]
-        features = output_features(outputs, self.kernel, diagonal=self.diagonal)
+            y = y - y[:, :1, :]
+        features = output_features(y, self.kernel, diagonal=self.diagonal)
         return features, _array.to_host(agree)
+
+    def _total_variation(self, y: Array, samples: PredictionSamples) -> Array:
+        """Return mean probabilities, or total variances of real predictions: (n, 1, n_outputs)."""
+        xp = _array.namespace(y)
+        weights = _array.like(self.draw_weights(), y)[:, None]
+        mean = xp.sum(y * weights, axis=1, keepdims=True)
+        if samples.kind != "value":
+            return mean
+        variance = xp.sum((y - mean) ** 2 * weights, axis=1, keepdims=True)
+        noise = np.zeros(1) if samples.noise_variance is None else samples.noise_variance
+        if np.ndim(noise) == 2:
+            noise = noise @ self.draw_weights()
+        return variance + _array.like(np.reshape(noise, (-1, 1, 1)), y)
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], np.ndarray]

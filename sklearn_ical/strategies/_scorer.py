@@ -1,4 +1,4 @@
-"""Dependence of candidates on reference sets: all steps of a block in one matrix product.
+"""Dependence of candidates on reference sets, or on single rows: one matrix product for many.
 
 A scorer holds the predictions of the candidates and of the rows they are compared with. For a
 block of reference sets it sums the reference kernels, centers the sums once (HSIC is linear
@@ -7,7 +7,7 @@ again in integers, other predictions in float64, where rounding could decide.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,20 +35,55 @@ class Panel:
         What a constant kernel diagonal adds to every score.
     error : float64 host array of shape (n_steps,)
         Bound of the rounding error of a value.
-    sums : float64 array of shape (n_steps, n_draws, n_draws)
-        Sums of the reference kernels, constant ones left out.
     duals : float64 array of shape (n_steps, n_draws, n_draws)
-        Of the mean reference kernel: see `hsic_dual`.
-    sizes : int host array of shape (n_steps,)
-        Numbers of reference rows.
+        What the candidates' kernels are summed against.
+    references : Summary
+        The reference sets.
     """
 
     values: Array
     offset: np.ndarray
     error: np.ndarray
-    sums: Array
     duals: Array
+    references: "Summary"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Kernels of the rows of reference sets, summed.
+
+    Attributes
+    ----------
+    sums : float64 array of shape (n_sets, n_draws, n_draws)
+        Sums of the reference kernels, constant ones left out.
+    sizes : int host array of shape (n_sets,)
+        Numbers of reference rows, at least 1.
+    duals : float64 array of shape (n_sets, n_draws, n_draws)
+        Of the mean reference kernels: see `hsic_dual`.
+    """
+
+    sums: Array
     sizes: np.ndarray
+    duals: Array
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Scores of all candidates against single reference rows.
+
+    Attributes
+    ----------
+    values : float64 array of shape (n_atoms + 1, n_reference)
+        An atom is a distinct prediction; the last row is that of candidates whose draws all agree.
+    error : float
+        Bound of the rounding error of a value.
+    own : float64 host array of shape (n_reference,)
+        The dependence of each reference row on itself.
+    """
+
+    values: Array
+    error: float
+    own: np.ndarray
 
 
 class Scorer(ABC):
@@ -56,9 +91,9 @@ class Scorer(ABC):
 
     Parameters
     ----------
+    n_candidates, n_draws : int
     estimator : {"biased", "unbiased"}
     weights : array of shape (n_draws,) or None
-    n_draws : int
     diagonal : bool
         Whether the kernels have a diagonal that is not constant, and so is part of the features.
     """
@@ -66,12 +101,17 @@ class Scorer(ABC):
     # Value of each kernel for a draw with itself, where that is constant.
     diagonal_value = 1.0
 
-    def __init__(self, estimator: str, weights: Any, n_draws: int, *, diagonal: bool) -> None:
+    def __init__(
+        self, n_candidates: int, n_draws: int, estimator: str, weights: Any, *, diagonal: bool
+    ) -> None:
         self.estimator = estimator
         self.weights = weights
         self.n_draws = n_draws
         self.diagonal = diagonal
+        self.n_candidates = n_candidates
         self.atom_of: np.ndarray | None = None  # (n_candidates,), None where each is its own
+        self.counts: np.ndarray | None = None  # candidates per atom, None for one each
+        self._kept: list[tuple[slice, Array]] | None = None
 
     n_atoms: int
 
@@ -83,16 +123,25 @@ class Scorer(ABC):
         """
 
     @abstractmethod
-    def feature_chunks(self, dtype: Any) -> Iterator[tuple[slice, Array]]:
+    def feature_chunks(self, *, double: bool) -> Iterator[tuple[slice, Array]]:
         """Yield slices of atoms and their features, (n_pairs, n_atoms_of_chunk)."""
+
+    @abstractmethod
+    def kernels(self, candidates: np.ndarray) -> Array:
+        """Return the kernels of some candidates, up to an added constant, (n, m, m), float64."""
 
     @abstractmethod
     def exact(self, panel: Panel, step: int, candidates: np.ndarray) -> np.ndarray:
         """Return sortable scores of places among the candidates; `values` gives their unit."""
 
     @abstractmethod
-    def exact_self(self, candidates: np.ndarray) -> np.ndarray:
-        """Return the dependence of candidates on themselves, in the unit of `exact`."""
+    def exact_self(
+        self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
+    ) -> np.ndarray:
+        """Return the dependence of candidates on themselves, in the unit of `exact`.
+
+        `adjust` is as in :meth:`matrix`.
+        """
 
     def values(self, scores: np.ndarray, size: int) -> np.ndarray:
         """Turn exact scores against `size` reference rows into estimates of HSIC, float64."""
@@ -104,6 +153,11 @@ class Scorer(ABC):
         """Return mean scores over the reference rows that are not the candidate itself."""
         left = size - counts
         return np.where(left > 0, (size * scores - counts * self_scores) / np.maximum(left, 1), 0.0)
+
+    def draw_weights(self) -> np.ndarray:
+        """Return the weights of the draws, which sum to 1."""
+        equal = np.full(self.n_draws, 1 / self.n_draws)
+        return equal if self.weights is None else np.asarray(self.weights)
 
     @property
     def n_pairs(self) -> int:
@@ -120,26 +174,99 @@ class Scorer(ABC):
         double : bool
             Whether to multiply in float64.
         """
-        pairs, n_added = self.pair_sums(references)
-        xp = _array.namespace(pairs)
-        sizes = np.array([max(len(rows), 1) for rows in references])
-        ends = None if self.diagonal else _array.like(n_added * self.diagonal_value, pairs)
-        sums = unfold_pairs(pairs, ends, self.n_draws)
-        duals = self._duals(sums, _array.like(sizes.astype(np.float64), pairs))
-        offset = np.zeros(len(references))
-        if not self.diagonal:
-            trace = xp.sum(xp.linalg.diagonal(duals), axis=-1)
-            offset = _array.to_host(trace) * self.diagonal_value
-        weights = pair_weights(duals, diagonal=self.diagonal)
+        summary = self.summary(references)
+        return self.panel_of(summary, summary.duals, double=double)
+
+    def panel_of(self, references: Summary, duals: Array, *, double: bool) -> Panel:
+        """Score every candidate by the sum of its kernel against each of `duals`."""
+        xp = _array.namespace(duals)
+        weights, offset = self._folded(duals)
         extent = _array.to_host(xp.max(xp.abs(weights), axis=1))
         tame = (extent == 0) | ((extent > 1e-18) & (extent < 1e18))  # no over- or underflow
         dtype = xp.float64 if double or not tame.all() else xp.float32
         values, largest = self._product(xp.astype(weights, dtype), offset)
-        # An inner product of n terms is off by at most n roundings of the sum of magnitudes; the
-        # terms themselves and the last column add a few more.
+        error = self._error(weights, offset, largest, dtype)
+        return Panel(values, offset, error, duals, references)
+
+    def keep_features(self, *, double: bool) -> None:
+        """Hold all features for panels to come, if a quarter of `working_memory` has room."""
+        item = 8 if double else 4
+        if item * self.n_atoms * self.n_pairs <= _array.working_bytes() // 4:
+            self._kept = list(self.feature_chunks(double=double))
+
+    def matrix(
+        self, reference: np.ndarray, adjust: Callable[[Array], Array] | None = None
+    ) -> Matrix:
+        """Score every candidate against every single reference row, in float64.
+
+        Parameters
+        ----------
+        reference : int array of shape (n_reference,)
+            Reference rows.
+        adjust : callable, default=None
+            Makes the duals to score against of those of reference rows, (n_rows, m, m).
+        """
+        size = max(1, _array.working_bytes() // 4 // (40 * self.n_draws**2))
+        values: Any = None
+        error, own = 0.0, []
+        for start in range(0, len(reference), size):
+            columns = slice(start, min(start + size, len(reference)))
+            summary = self.summary([reference[i : i + 1] for i in range(start, columns.stop)])
+            duals = summary.duals
+            xp = _array.namespace(duals)
+            own.append(_array.to_host(xp.sum(summary.sums * duals, axis=(1, 2))))
+            weights, offset = self._folded(duals if adjust is None else adjust(duals))
+            if values is None:
+                shape = (self.n_atoms + 1, len(reference))
+                values = xp.zeros(shape, dtype=xp.float64, device=_array.device(duals))
+            largest, shift = 1.0, _array.like(offset, duals)
+            for atoms, features in self.feature_chunks(double=True):
+                values[atoms, columns] = features.T @ weights.T + shift
+                largest = max(largest, self.largest_feature(features))
+            error = max(error, float(self._error(weights, offset, largest, xp.float64).max()))
+        return Matrix(*self.settle(values, error), np.concatenate(own))
+
+    def settle(self, values: Array, error: float) -> tuple[Array, float]:
+        """Return scores and the bound of their errors, free of rounding where that is known."""
+        return values, error
+
+    def summary(self, references: list[np.ndarray]) -> Summary:
+        """Sum the kernels of each reference set, and center their means."""
+        pairs, n_added = self.pair_sums(references)
+        sizes = np.array([max(len(rows), 1) for rows in references])
+        ends = None if self.diagonal else _array.like(n_added * self.diagonal_value, pairs)
+        sums = unfold_pairs(pairs, ends, self.n_draws)
+        duals = self._duals(sums, _array.like(sizes.astype(np.float64), pairs))
+        return Summary(sums, sizes, duals)
+
+    def mean_kernel(self) -> np.ndarray:
+        """Return the mean kernel of the candidates on the host, up to an added constant."""
+        pairs, n_varied = np.zeros(self.n_pairs), 0
+        for atoms, features in self.feature_chunks(double=True):
+            counts = np.ones(features.shape[1]) if self.counts is None else self.counts[atoms]
+            pairs += _array.to_host(features @ _array.like(counts.astype(np.float64), features))
+            n_varied += int(counts.sum())
+        ends = None if self.diagonal else np.array([n_varied * self.diagonal_value])
+        return unfold_pairs(pairs[None, :], ends, self.n_draws)[0] / self.n_candidates
+
+    def _folded(self, duals: Array) -> tuple[Array, np.ndarray]:
+        """Return duals as weights of features, and what a constant diagonal adds, on the host."""
+        xp = _array.namespace(duals)
+        offset = np.zeros(duals.shape[0])
+        if not self.diagonal:
+            trace = xp.sum(xp.linalg.diagonal(duals), axis=-1)
+            offset = _array.to_host(trace) * self.diagonal_value
+        return pair_weights(duals, diagonal=self.diagonal), offset
+
+    def _error(self, weights: Array, offset: np.ndarray, largest: float, dtype: Any) -> np.ndarray:
+        """Bound the rounding of products of weights with features of at most `largest`.
+
+        An inner product of n terms is off by at most n roundings of the sum of magnitudes; the
+        terms themselves and the last column add a few more.
+        """
+        xp = _array.namespace(weights)
         magnitude = _array.to_host(xp.sum(xp.abs(weights), axis=1)) * largest + np.abs(offset)
-        error = (self.n_pairs + 8) * float(xp.finfo(dtype).eps) * magnitude
-        return Panel(values, offset, error, sums, duals, sizes)
+        return (self.n_pairs + 8) * float(xp.finfo(dtype).eps) * magnitude
 
     def _duals(self, sums: Array, sizes: Array) -> Array:
         """Center mean reference kernels, a working chunk of steps at a time."""
@@ -158,8 +285,8 @@ class Scorer(ABC):
         shape = (weights.shape[0], self.n_atoms + 1)
         values = xp.empty(shape, dtype=weights.dtype, device=_array.device(weights))
         values[:, self.n_atoms] = xp.astype(_array.like(-offset, weights), weights.dtype)
-        largest = 1.0
-        for atoms, features in self.feature_chunks(weights.dtype):
+        largest, double = 1.0, weights.dtype == xp.float64
+        for atoms, features in self._kept or self.feature_chunks(double=double):
             _array.matmul_into(values, atoms, weights, features)
             largest = max(largest, self.largest_feature(features))
         return values, largest
@@ -175,6 +302,10 @@ class Scorer(ABC):
         if self.atom_of is None:
             return row[: self.n_atoms]
         return _array.namespace(row).take(row, _array.like(self.atom_of, row), axis=0)
+
+    def atoms(self, candidates: np.ndarray) -> np.ndarray:
+        """Return which atom each of some places among the candidates is."""
+        return candidates if self.atom_of is None else self.atom_of[candidates]
 
 
 def multiplicities(references: list[np.ndarray], rows: np.ndarray) -> np.ndarray:

@@ -132,9 +132,15 @@ def samples_problem(strategy: Any, kind: str) -> Problem:
 
 
 def reference_sets(strategy: Any, n_points: int) -> np.ndarray:
-    """Return fixed reference positions, (n_steps, r), for strategies that take `reference`."""
-    step_size = strategy.get_params().get("step_size", 1)
-    n_steps = -(-BATCH // step_size)
+    """Return fixed reference positions, for strategies that take `reference`.
+
+    One set per step, (n_steps, r), where a parameter `resample` tells that steps may differ; else
+    the set of the whole batch, (r,).
+    """
+    parameters = strategy.get_params()
+    if "resample" not in parameters:
+        return np.random.default_rng(4).integers(n_points, size=6)
+    n_steps = -(-BATCH // parameters.get("step_size", 1))
     return np.random.default_rng(4).integers(n_points, size=(n_steps, 6))
 
 
@@ -148,7 +154,10 @@ def fixed_options(strategy: Any, problem: Problem) -> dict[str, Any] | None:
         return {}
     if not takes(strategy.select, "reference"):
         return None
-    options = {"reference": reference_sets(strategy, problem.source.n_points)}
+    n_points = problem.source.n_points
+    options = {"reference": reference_sets(strategy, n_points)}
+    if takes(strategy.select, "marginal"):
+        options["marginal"] = np.arange(n_points)
     if problem.source.kind == "label":
         return options
     found = {tuple(choose(seeded(strategy, seed), problem, **options)) for seed in range(3)}

@@ -110,9 +110,8 @@ def check_permuted_rows(strategy: Any) -> None:
     """Rows in another order are picked just so, wherever predictions alone decide."""
     for problem, options in _decided(strategy):
         order = np.random.default_rng(10).permutation(problem.source.n_points)
-        moved = dict(options)
-        if "reference" in options:  # follows its rows to their new places
-            moved["reference"] = np.argsort(order)[options["reference"]]
+        # Positions follow their rows to their new places.
+        moved = {name: np.argsort(order)[positions] for name, positions in options.items()}
         picks = choose(seeded(strategy), problem.take(order), **moved)
         expected = choose(seeded(strategy), problem, **options)
         what = f"for permuted rows ({problem.source.kind} samples)"

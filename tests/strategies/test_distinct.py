@@ -15,10 +15,15 @@ from sklearn_ical import (
     EPIGQuery,
     FASSQuery,
     FilteredQuery,
+    ICALCoverageQuery,
+    ICALJointQuery,
+    ICALPointwiseQuery,
     ICALQuery,
+    ICALSequentialQuery,
     KernelBatchQuery,
     LogDetQuery,
     MarginQuery,
+    MRMRQuery,
     PredictionSamples,
     StochasticQuery,
 )
@@ -37,6 +42,12 @@ STRATEGIES = [
     FASSQuery(factor=2),
     FASSQuery(factor=1),
     BayesianCoresetQuery(),
+    ICALPointwiseQuery(n_reference=10, step_size=3),
+    ICALCoverageQuery(n_reference=10),
+    ICALCoverageQuery(dependence="tau", candidate_weight="margin"),
+    ICALSequentialQuery(),
+    ICALJointQuery("grouped"),
+    MRMRQuery(),
     StochasticQuery(BALDQuery()),
     StochasticQuery(BatchBALDQuery(), kind="softmax"),
     StochasticQuery(LogDetQuery(), kind="softrank"),
@@ -47,7 +58,7 @@ each_strategy = pytest.mark.parametrize(
     "strategy", STRATEGIES, ids=lambda strategy: " ".join(repr(strategy).split())
 )
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn_ical.exceptions.EqualUtilitiesWarning"
+    "ignore::sklearn_ical.exceptions.QueryWarning"
 )  # votes of few members leave little to choose by
 
 

@@ -1,0 +1,111 @@
+"""Base of strategies that compare candidates with one reference set throughout the batch."""
+
+from typing import Any
+
+import numpy as np
+
+from sklearn_ical.strategies._base import BaseQuery
+from sklearn_ical.strategies._pool import Pool
+from sklearn_ical.strategies._references import one_set
+
+
+class OneReferenceQuery(BaseQuery):
+    """Base of strategies with a parameter `n_reference` and the keyword `reference`."""
+
+    n_reference: int | None
+    _compares = True
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        X_reference: Any = None,
+        reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose the rows of a pool that should be labeled next.
+
+        Parameters
+        ----------
+        model, X_pool, batch_size, candidates, X_labeled, y_labeled, costs, budget, return_utilities
+            As in :meth:`BaseQuery.query`.
+        X_reference : object, default=None
+            Rows that the model accepts and reference rows are taken from; None for the pool.
+        reference : int array of shape (r,), default=None
+            The reference rows of the whole batch, as positions in the pool or in `X_reference`
+            where that is given. Positions may repeat and count as often. None leaves it to
+            `n_reference`.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            Distinct positions in `X_pool`, in pick order, on the host.
+        utilities : float64 array of shape (n_picks, n_pool)
+            Only with ``return_utilities=True``.
+        """
+        return self._query(
+            model,
+            X_pool,
+            batch_size,
+            candidates=candidates,
+            X_labeled=X_labeled,
+            y_labeled=y_labeled,
+            X_reference=X_reference,
+            costs=costs,
+            budget=budget,
+            return_utilities=return_utilities,
+            reference=reference,
+        )
+
+    def select(
+        self,
+        samples: Any,
+        batch_size: int = 1,
+        *,
+        candidates: Any = None,
+        reference_samples: Any = None,
+        reference: Any = None,
+        costs: Any = None,
+        budget: Any = None,
+        return_utilities: bool = False,
+    ) -> Any:
+        """Choose rows by their posterior predictions alone.
+
+        Parameters
+        ----------
+        samples, batch_size, candidates, costs, budget, return_utilities
+            As in :meth:`BaseQuery.select`.
+        reference_samples : PredictionSamples or array, default=None
+            Predictions of the same draws for the rows that reference rows are taken from; None for
+            the pool.
+        reference : int array of shape (r,), default=None
+            As in :meth:`query`; positions in the reference samples where those are given.
+
+        Returns
+        -------
+        indices : intp array of shape (n_picks,)
+            As in :meth:`query`.
+        utilities : float64 array of shape (n_picks, n_pool)
+            As in :meth:`query`.
+        """
+        return self._select_samples(
+            samples,
+            batch_size,
+            candidates=candidates,
+            reference_samples=reference_samples,
+            costs=costs,
+            budget=budget,
+            return_utilities=return_utilities,
+            reference=reference,
+        )
+
+    def _reference(self, pool: Pool) -> np.ndarray:
+        """Return the positions of the reference rows."""
+        return one_set(pool, self.n_reference, pool.options.get("reference"))
