@@ -71,6 +71,12 @@ def chunk_rows(row_bytes: int) -> int:
     return max(1, min(working_bytes(), CHUNK_BYTES) // max(1, int(row_bytes)))
 
 
+def row_slices(n_rows: int, row_bytes: int) -> list[slice]:
+    """Return consecutive slices of rows, each of which fits in the working chunk."""
+    size = chunk_rows(row_bytes)
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+
+
 def as_floating(x: Array) -> Array:
     """Return `x` as float32 or float64: half precision goes up to float32, the rest to float64."""
     xp = namespace(x)

@@ -381,11 +381,9 @@ def _check_layout(values: Array, kind: str) -> Array:
     return values
 
 
-def _row_chunks(values: Array) -> Any:
-    """Yield slices of rows whose float64 copy fits in the working chunk."""
-    step = _array.chunk_rows(8 * math.prod(values.shape[1:]))
-    for start in range(0, values.shape[0], step):
-        yield slice(start, min(start + step, values.shape[0]))
+def _row_chunks(values: Array) -> list[slice]:
+    """Return slices of rows whose float64 copy fits in the working chunk."""
+    return _array.row_slices(values.shape[0], 8 * math.prod(values.shape[1:]))
 
 
 def _check_finite(part: Array, start: int) -> None:

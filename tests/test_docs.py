@@ -105,7 +105,9 @@ def test_guide_script_runs(path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("name", ["plot_first_batch.py", "plot_batch_strategies.py"])
+@pytest.mark.parametrize(
+    "name", ["plot_first_batch.py", "plot_batch_strategies.py", "plot_ical_family.py"]
+)
 def test_gallery_example_draws_the_picks_of_each_strategy(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,8 +118,9 @@ def test_gallery_example_draws_the_picks_of_each_strategy(
     names = runpy.run_path(str(ROOT / "examples" / name))
     try:
         figure, picks = names["figure"], names["picks"]
-        assert [ax.get_title().split(":")[0] for ax in figure.axes] == list(picks)
-        for ax, indices in zip(figure.axes, picks.values(), strict=True):
+        axes = figure.axes[-len(picks) :]
+        assert [ax.get_title().split(":")[0] for ax in axes] == list(picks)
+        for ax, indices in zip(axes, picks.values(), strict=True):
             assert len(set(indices.tolist())) == 10
             np.testing.assert_array_equal(
                 ax.collections[-1].get_offsets(), names["X_pool"][indices]
@@ -125,3 +128,15 @@ def test_gallery_example_draws_the_picks_of_each_strategy(
         figure.canvas.draw()
     finally:
         pyplot.close("all")
+
+
+def test_simulator_tells_a_good_strategy_from_chance(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = ROOT / "examples" / "benchmarks" / "simulator.py"
+    options = ["--seeds", "2", "--truths", "30", "--only", "Random", "LogDet", "--rst"]
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    runpy.run_path(str(script), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    table = dict(re.findall(r'"(\w+)", (\d\.\d+) ± ', line)[0] for line in lines if "±" in line)
+    assert float(table["LogDet"]) < 0.7 * float(table["Random"])

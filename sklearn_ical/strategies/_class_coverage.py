@@ -272,8 +272,7 @@ class _Group:
 
     def chunks(self, n_rows: int) -> list[slice]:
         """Return slices of rows whose distances to the covered ones fit in the working chunk."""
-        size = _array.chunk_rows(8 * max(len(self.near), self._rows.shape[1], 1))
-        return [slice(start, start + size) for start in range(0, n_rows, size)]
+        return _array.row_slices(n_rows, 8 * max(len(self.near), self._rows.shape[1], 1))
 
 
 def squared_distances(features: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -285,10 +284,8 @@ def squared_distances(features: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray
         row_bytes = 48 * (features.nnz // features.shape[0] + 1)
     else:
         row_bytes = 24 * max(features.shape[1], 1)
-    size = _array.chunk_rows(row_bytes)
     out = np.empty(len(a))
-    for start in range(0, len(a), size):
-        part = slice(start, start + size)
+    for part in _array.row_slices(len(a), row_bytes):
         differences = features[a[part]].astype(np.float64) - features[b[part]].astype(np.float64)
         if sparse.issparse(features):
             out[part] = _sums(np.square(differences.data), differences.indptr)

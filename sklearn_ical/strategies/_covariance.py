@@ -86,11 +86,9 @@ class CovarianceRows:
                 features = self._scaled(self._features(samples))
                 yield where, self._in_blocks(features)
             return
-        step = _array.chunk_rows(row_bytes)
         xp = _array.namespace(self._held)
         whole = len(positions) == self.n_points and bool((np.diff(positions) == 1).all())
-        for start in range(0, len(positions), step):
-            where = slice(start, min(start + step, len(positions)))
+        for where in _array.row_slices(len(positions), row_bytes):
             if whole:
                 features = self._held[where, ...]
             else:
@@ -133,7 +131,7 @@ class CovarianceRows:
                 gram = xp.matmul(xp.permute_dims(by_output, (0, 2, 1)), by_output)
                 self.gram = self.gram + _array.to_host(gram)
             if samples.noise_variance is not None:
-                noise.append(_mean_noise(samples))
+                noise.append(mean_noise(samples))
             if hold:
                 if self._held is None:
                     shape = (self.n_points, *features.shape[1:])
@@ -216,7 +214,7 @@ def noise_of_rows(rows: CovarianceRows, blocks: np.ndarray, name: str, owner: st
     return np.broadcast_to(per_block * own[:, None], shape)
 
 
-def _mean_noise(samples: PredictionSamples) -> np.ndarray:
+def mean_noise(samples: PredictionSamples) -> np.ndarray:
     """Return the noise variance of each point, averaged over the draws."""
     noise: Any = samples.noise_variance
     if np.ndim(noise) < 2:

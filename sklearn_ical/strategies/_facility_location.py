@@ -227,8 +227,7 @@ class _Columns:
 
     def _chunks(self, n_places: int) -> list[slice]:
         """Return slices of places whose columns fit in the working chunk."""
-        size = _array.chunk_rows(8 * self.n_reference)
-        return [slice(start, start + size) for start in range(0, n_places, size)]
+        return _array.row_slices(n_places, 8 * self.n_reference)
 
 
 class MatrixCoverage(_Columns):

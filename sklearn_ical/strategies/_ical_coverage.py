@@ -10,6 +10,8 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import Interval, StrOptions, warn_saturated
+from sklearn_ical.samplers import Draws
+from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._facility_location import ConcaveCoverage, MatrixCoverage
 from sklearn_ical.strategies._information import check_information, information_of
@@ -49,8 +51,9 @@ class ICALCoverageQuery(OneReferenceQuery):
         "hsic": the Hilbert-Schmidt independence criterion of the predictions, as in ICAL. "tau":
         the expected reduction of the reference row's Gini impurity, its Brier risk, by the
         candidate's label, Bayes' rule over the draws; HSIC whose candidate kernel divides each
-        class by its mean probability. For regression the expected reduction of the variance, each
-        target on its own, by an observation with the noise that the samples state.
+        class by its mean probability. For regression the expected reduction of the variance, in
+        units of its pool-wide mean over the rows, each target on its own, by an observation with
+        the noise that the samples state.
     candidate_weight, reference_weight : None, "margin", "entropy" or array, default=None
         The factors w and v. None: 1. "margin": 1 minus the difference of the two largest mean class
         probabilities. "entropy": entropy of the mean class probabilities, in nats. An array has one
@@ -153,6 +156,16 @@ class ICALCoverageQuery(OneReferenceQuery):
             min_draws=2 if self.estimator == "biased" else 4,
         )
 
+    def _check_draws(self, draws: Draws | PredictionSamples, owner: str) -> None:
+        for name in ("candidate_weight", "reference_weight"):
+            weight = getattr(self, name)
+            if isinstance(weight, str) and draws.kind == "value":
+                raise ValueError(
+                    f"{name}={weight!r} is taken from class probabilities. Got real predictions in "
+                    f"{owner}; pass None, or an array of one weight for each row."
+                )
+        super()._check_draws(draws, owner)
+
     def _select(self, pool: Pool) -> Selection:
         check_information(self, pool.owner)
         if self.dependence == "tau":
@@ -230,9 +243,7 @@ def _of_rows(
 def _clean(matrix: Matrix, factors: np.ndarray) -> None:
     """Make what may be 0 but for rounding 0, and multiply each column, in place."""
     values, xp = matrix.values, _array.namespace(matrix.values)
-    step = _array.chunk_rows(8 * values.shape[1])
-    for start in range(0, values.shape[0], step):
-        rows = slice(start, min(start + step, values.shape[0]))
+    for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
         part = values[rows, :]
         part = xp.where(part > matrix.error, part, xp.zeros_like(part))
         values[rows, :] = part * _array.like(factors, part)

@@ -36,7 +36,7 @@ class ICALJointQuery(OneReferenceQuery):
 
         HSIC(mean kernel of the reference rows, kernel L of the batch and the candidate).
 
-    A means of research: the picks are rarely better than those of :class:`ICALCoverageQuery`.
+    A means of research: where the posterior is exact, :class:`ICALCoverageQuery` does better.
 
     Parameters
     ----------
@@ -54,8 +54,9 @@ class ICALJointQuery(OneReferenceQuery):
     n_reference : int or None, default=None
         How many reference rows are drawn from the pool, or from the reference rows given; None
         takes all of them.
-    prediction : {"proba", "sampled", "argmax"}, default="proba"
-        As for :class:`ICALQuery`.
+    prediction : {"sampled", "proba", "argmax"}, default="sampled"
+        As for :class:`ICALQuery`. Probabilities of different rows hardly ever agree, and
+        without labels that do there is little to see in the joint prediction of many.
     kernel : {"auto", "rq", "rbf", "linear", "delta", "distance"} or callable, default="auto"
         Kernel of the reference rows, and of each row of the grouped form, as for
         :class:`ICALQuery`.
@@ -105,7 +106,7 @@ class ICALJointQuery(OneReferenceQuery):
         rate: float = 1.0,
         normalize: bool = True,
         n_reference: int | None = None,
-        prediction: str = "proba",
+        prediction: str = "sampled",
         kernel: str | Callable[[Array], Array] = "auto",
         random_state: Any = None,
     ) -> None:

@@ -330,12 +330,14 @@ class _Gains:
         d = np.where(told, d, max(self.ratio_floor * float(d.mean()), none))
         inverse = _array.like(1 / d, h)
         parts, highest = [], 0.0
-        step = _array.chunk_rows(24 * len(d))
-        for start in range(0, h.shape[0], step):
-            ratios = h[start : start + step, :] * inverse
+        for part in _array.row_slices(h.shape[0], 24 * len(d)):
+            ratios = h[part, :] * inverse
             highest = max(highest, float(xp.max(ratios)))
             parts.append(_array.to_host(xp.mean(xp.clip(ratios - 1, 0.0, None), axis=1)))
         gain = np.concatenate(parts)
+        # Of the entries, of their quotients with a mean, and of sums of these.
+        terms = len(d) * float(gain.max()) + (len(chosen) + 8) * (1 + highest)
         error = self.matrix.error * float((1 / d).mean()) * (1 + highest)
-        rounding = (len(d) + 8) * sys.float_info.epsilon * float(gain.max())
-        return gain[scorer.atoms(np.arange(scorer.n_candidates))], error + rounding
+        error += terms * sys.float_info.epsilon
+        gain = np.where(gain > error, gain, 0.0)
+        return gain[scorer.atoms(np.arange(scorer.n_candidates))], error

@@ -13,7 +13,7 @@ from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import covariance_features
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import QueryTags
-from sklearn_ical.strategies._covariance import _mean_noise, count_outputs
+from sklearn_ical.strategies._covariance import count_outputs, mean_noise
 from sklearn_ical.strategies._one_reference import OneReferenceQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._posterior import ties
@@ -149,7 +149,7 @@ class _Knowledge:
         self.predictions = predictions
         self.owner = owner
         self.row_bytes = 8 * n_outputs * (7 * n_draws + 9 * n_outputs)
-        self.rounding = sys.float_info.epsilon * (n_draws + math.sqrt(len(reference)) + 64)
+        self.rounding = sys.float_info.epsilon * (n_draws + math.sqrt(len(reference)) + 16)
         self.shared: Any = 0.0  # T, (n_draws, n_draws)
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             for _, samples in source.chunks(reference, self.row_bytes):
@@ -160,12 +160,12 @@ class _Knowledge:
         self.shared = self.shared / len(reference)
         self.variance = float(xp.linalg.trace(self.shared))
         self._refuse_overflow(self.variance)
+        device = _array.device(self.shared)
+        self._identity = xp.eye(n_draws, dtype=xp.float64, device=device)
         self.forget()
 
     def forget(self) -> None:
         """Start again, as if no row had been observed."""
-        xp, device = _array.namespace(self.shared), _array.device(self.shared)
-        self._identity = xp.eye(self.shared.shape[0], dtype=xp.float64, device=device)
         self.left: Any = self._identity  # Q, (n_draws, n_draws)
         self.observed = False
 
@@ -222,7 +222,7 @@ class _Knowledge:
         if samples.noise_variance is None:
             noise = xp.zeros_like(variance)
         else:
-            noise = xp.zeros_like(variance) + _array.like(_mean_noise(samples), features)[:, None]
+            noise = xp.zeros_like(variance) + _array.like(mean_noise(samples), features)[:, None]
         self._refuse_overflow(float(xp.max(variance + noise)))
         factors = _inverse_root(variance + noise)
         return features * factors[:, :, None], identity * (noise * factors**2)[:, None, :]

@@ -104,9 +104,7 @@ class LabelScorer(Scorer):
     def feature_chunks(self, *, double: bool) -> Iterator[tuple[slice, Array]]:
         xp = _array.namespace(self.patterns)
         dtype = xp.float64 if double else xp.float32
-        step = _array.chunk_rows(8 * self.n_pairs)
-        for start in range(0, self.n_atoms, step):
-            where = slice(start, min(start + step, self.n_atoms))
+        for where in _array.row_slices(self.n_atoms, 8 * self.n_pairs):
             yield where, label_features(self.patterns[where, :], dtype)
 
     def largest_feature(self, features: Array) -> float:
@@ -119,7 +117,8 @@ class LabelScorer(Scorer):
     def exact(self, panel: Panel, step: int, candidates: np.ndarray) -> np.ndarray:
         if not self.integers:
             duals = _array.to_host(panel.duals[step, ...])
-            return self._by_pattern(candidates, lambda labels: _weigh_agreement(labels, duals))
+            scores = self._by_pattern(candidates, lambda labels: _weigh_agreement(labels, duals))
+            return self.merged(scores, panel, step)
         sums = np.rint(_array.to_host(panel.references.sums[step, ...])).astype(np.int64)
         return self._by_pattern(
             candidates, lambda labels: integer_hsic(labels, sums, self.estimator)
@@ -164,10 +163,9 @@ class LabelScorer(Scorer):
                 self.atom_of[candidates], return_index=True, return_inverse=True
             )
             patterns = candidates[first]
-        step = _array.chunk_rows(16 * self.n_draws**2)
         parts = []
-        for start in range(0, len(patterns), step):
-            rows = _array.like(patterns[start : start + step], self.labels)
+        for part in _array.row_slices(len(patterns), 16 * self.n_draws**2):
+            rows = _array.like(patterns[part], self.labels)
             labels = _array.namespace(rows).take(self.labels, rows, axis=0)
             parts.append(score(_array.to_host(labels)))
         return np.concatenate(parts)[inverse]
@@ -181,9 +179,7 @@ class LabelScorer(Scorer):
         xp, unit = _array.namespace(values), self._integer_unit()
         if not self.integers or error * unit > 0.25:
             return values, error
-        step = _array.chunk_rows(8 * values.shape[1])
-        for start in range(0, values.shape[0], step):
-            rows = slice(start, min(start + step, values.shape[0]))
+        for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
             values[rows, :] = xp.round(values[rows, :] * unit) / unit
         return values, float(xp.finfo(values.dtype).eps) * float(xp.max(xp.abs(values)))
 

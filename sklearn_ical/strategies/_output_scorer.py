@@ -6,8 +6,9 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
-from sklearn_ical.dependence import hsic_dual, output_features, unfold_pairs
+from sklearn_ical.dependence import covariance_features, hsic_dual, output_features, unfold_pairs
 from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.strategies._covariance import mean_noise
 from sklearn_ical.strategies._pool import Predictions
 from sklearn_ical.strategies._scorer import Panel, Scorer, multiplicities
 from sklearn_ical.strategies._votes import outputs
@@ -108,7 +109,8 @@ class OutputScorer(Scorer):
 
     def exact(self, panel: Panel, step: int, candidates: np.ndarray) -> np.ndarray:
         dual = _array.to_host(panel.duals[step, ...])[None]
-        return self._host_scores(candidates, lambda kernels: dual)
+        scores = self._host_scores(candidates, lambda kernels: dual)
+        return self.merged(scores, panel, step)
 
     def exact_self(
         self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
@@ -143,16 +145,14 @@ class OutputScorer(Scorer):
 
     def _total_variation(self, y: Array, samples: PredictionSamples) -> Array:
         """Return mean probabilities, or total variances of real predictions: (n, 1, n_outputs)."""
-        xp = _array.namespace(y)
-        weights = _array.like(self.draw_weights(), y)[:, None]
-        mean = xp.sum(y * weights, axis=1, keepdims=True)
+        weights = self.weights
         if samples.kind != "value":
-            return mean
-        variance = xp.sum((y - mean) ** 2 * weights, axis=1, keepdims=True)
-        noise = np.zeros(1) if samples.noise_variance is None else samples.noise_variance
-        if np.ndim(noise) == 2:
-            noise = noise @ self.draw_weights()
-        return variance + _array.like(np.reshape(noise, (-1, 1, 1)), y)
+            return PredictionSamples.trusted(y, "proba", weights=weights).mean()[:, None, :]
+        deviations = covariance_features(y, weights=weights)
+        variance = _array.namespace(y).sum(deviations**2, axis=2)[:, None, :]
+        if samples.noise_variance is None:
+            return variance
+        return variance + _array.like(mean_noise(samples), y)[:, None, None]
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], np.ndarray]

@@ -6,6 +6,7 @@ in each kernel) and multiplies the candidates' kernel features with them. Label 
 again in integers, other predictions in float64, where rounding could decide.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from sklearn_ical.dependence import (
     pair_weights,
     unfold_pairs,
 )
+from sklearn_ical.selection import merge_ties
 
 
 @dataclass(frozen=True)
@@ -154,11 +156,6 @@ class Scorer(ABC):
         left = size - counts
         return np.where(left > 0, (size * scores - counts * self_scores) / np.maximum(left, 1), 0.0)
 
-    def draw_weights(self) -> np.ndarray:
-        """Return the weights of the draws, which sum to 1."""
-        equal = np.full(self.n_draws, 1 / self.n_draws)
-        return equal if self.weights is None else np.asarray(self.weights)
-
     @property
     def n_pairs(self) -> int:
         """Number of features of a kernel."""
@@ -219,7 +216,7 @@ class Scorer(ABC):
             if values is None:
                 shape = (self.n_atoms + 1, len(reference))
                 values = xp.zeros(shape, dtype=xp.float64, device=_array.device(duals))
-            largest, shift = 1.0, _array.like(offset, duals)
+            largest, shift = 0.0, _array.like(offset, duals)
             for atoms, features in self.feature_chunks(double=True):
                 values[atoms, columns] = features.T @ weights.T + shift
                 largest = max(largest, self.largest_feature(features))
@@ -271,10 +268,8 @@ class Scorer(ABC):
     def _duals(self, sums: Array, sizes: Array) -> Array:
         """Center mean reference kernels, a working chunk of steps at a time."""
         xp = _array.namespace(sums)
-        step = _array.chunk_rows(32 * self.n_draws**2)
         parts = []
-        for start in range(0, sums.shape[0], step):
-            steps = slice(start, min(start + step, sums.shape[0]))
+        for steps in _array.row_slices(sums.shape[0], 32 * self.n_draws**2):
             means = sums[steps, ...] / sizes[steps, None, None]
             parts.append(hsic_dual(means, estimator=self.estimator, weights=self.weights))
         return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
@@ -285,7 +280,7 @@ class Scorer(ABC):
         shape = (weights.shape[0], self.n_atoms + 1)
         values = xp.empty(shape, dtype=weights.dtype, device=_array.device(weights))
         values[:, self.n_atoms] = xp.astype(_array.like(-offset, weights), weights.dtype)
-        largest, double = 1.0, weights.dtype == xp.float64
+        largest, double = 0.0, weights.dtype == xp.float64
         for atoms, features in self._kept or self.feature_chunks(double=double):
             _array.matmul_into(values, atoms, weights, features)
             largest = max(largest, self.largest_feature(features))
@@ -295,6 +290,12 @@ class Scorer(ABC):
         """Return a bound of the magnitude of the features."""
         xp = _array.namespace(features)
         return float(xp.max(xp.abs(features)))
+
+    def merged(self, scores: np.ndarray, panel: Panel, step: int) -> np.ndarray:
+        """Make float64 scores of one step equal where rounding alone may tell them apart."""
+        xp = _array.namespace(panel.values)
+        single = float(xp.finfo(panel.values.dtype).eps)
+        return merge_ties(scores, float(panel.error[step]) * sys.float_info.epsilon / single)
 
     def row(self, panel: Panel, step: int) -> Array:
         """Return one step's values of all candidates, `offset` left out."""
