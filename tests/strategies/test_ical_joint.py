@@ -199,7 +199,7 @@ def test_reference_samples_are_the_rows_compared_with(source: str, form: str) ->
     values = make_values(source, n=20, seed=9)
     pool, others, rows = values[:12], values[12:], np.array([0, 7, 7, 2])
     expected, utilities = literal(source, pool, form, others=others, rows=rows)
-    picks, found = ICALJointQuery(form).select(
+    picks, found = ICALJointQuery(form, prediction="proba").select(
         make_samples(source, pool),
         BATCH,
         reference_samples=make_samples(source, others),
@@ -215,7 +215,7 @@ def test_candidates_limit_the_picks_and_nothing_else(form: str) -> None:
     candidates = [9, 0, 5, 3, 8, 2, 11]
     for source in ("label", "proba", "value"):
         samples = make_samples(source, make_values(source, n=N, seed=10))
-        query = ICALJointQuery(form)
+        query = ICALJointQuery(form, prediction="proba")
         picks, rows = query.select(
             samples, 3, reference=ROWS, candidates=candidates, return_utilities=True
         )
@@ -230,7 +230,7 @@ def test_candidates_limit_the_picks_and_nothing_else(form: str) -> None:
 def test_constant_rows_are_finite_and_all_constant_pools_equal(form: str, normalize: bool) -> None:
     for source in ("label", "proba", "value"):
         values = make_values(source, n=N, seed=11)
-        query = ICALJointQuery(form, normalize=normalize)
+        query = ICALJointQuery(form, normalize=normalize, prediction="proba")
         values[[0, 5, 7]] = values[[0, 5, 7], :1]
         picks, rows = query.select(make_samples(source, values), N, return_utilities=True)
         assert query.select(make_samples(source, values), N).tolist() == picks.tolist()
@@ -247,7 +247,7 @@ def test_constant_rows_are_finite_and_all_constant_pools_equal(form: str, normal
 @pytest.mark.parametrize("form", FORMS)
 def test_normalized_dependence_is_at_most_one(form: str) -> None:
     values = make_values("proba", n=N, seed=12)
-    query = ICALJointQuery(form, kernel="rbf")
+    query = ICALJointQuery(form, kernel="rbf", prediction="proba")
     rows = query.select(values, 5, reference=[1], return_utilities=True)[1]
     assert np.nanmax(rows) <= 1 + 1e-12
     assert np.nanmin(rows) >= -1e-12
@@ -261,7 +261,7 @@ def test_equal_rows_tie_to_the_lowest_position(backend: Backend) -> None:
     for form in FORMS:
         for chunk in (None, 5):
             with small_chunks(chunk):
-                picks = ICALJointQuery(form).select(backend(few[of]), 5)
+                picks = ICALJointQuery(form, prediction="proba").select(backend(few[of]), 5)
             for k in range(4):
                 mine = picks[of[picks] == k]
                 np.testing.assert_array_equal(mine, np.flatnonzero(of == k)[: len(mine)])
