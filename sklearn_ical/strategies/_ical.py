@@ -10,15 +10,16 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._information import Information, check_information, information_of
 from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
+from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._references import ReferenceSets
 from sklearn_ical.strategies._scorer import Scorer, multiplicities
 
 
-class ICALQuery(BaseQuery):
+class ICALQuery(ReferenceQuery):
     """Choose the batch whose predictions depend most on those for the rest of the pool.
 
     Information condensing active learning [1]_. Each greedy step draws a reference set R of the
@@ -34,7 +35,8 @@ class ICALQuery(BaseQuery):
     n_reference : int, default=200
         Size r of the reference set of each step; at most all rows where `replace` is False.
     step_size : int, default=1
-        How many rows each step takes (L in the paper); the last step may take fewer.
+        How many rows each step takes (L in the paper); the last step may take fewer. With costs,
+        they are taken one after the other, each within what is then left of the budget.
     prediction : {"sampled", "proba", "expected", "argmax"}, default="sampled"
         What a classifier's prediction is. "sampled": one label per row and draw, drawn from the
         class probabilities, as in the paper. "proba": the probabilities themselves, with the same
@@ -109,7 +111,6 @@ class ICALQuery(BaseQuery):
         "information_weight": [Interval(numbers.Real, 0, 1, closed="both")],
         "random_state": ["random_state", np.random.Generator],
     }
-    _compares = True
 
     def __init__(
         self,
@@ -140,97 +141,6 @@ class ICALQuery(BaseQuery):
     def query_tags(self) -> QueryTags:
         """Return the tags: draws of any kind, 4 for the unbiased estimator."""
         return QueryTags(deterministic=False, min_draws=2 if self.estimator == "biased" else 4)
-
-    def query(
-        self,
-        model: Any,
-        X_pool: Any,
-        batch_size: int = 1,
-        *,
-        candidates: Any = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        X_reference: Any = None,
-        reference: Any = None,
-        costs: Any = None,
-        budget: Any = None,
-        return_utilities: bool = False,
-    ) -> Any:
-        """Choose the rows of a pool that should be labeled next.
-
-        Parameters
-        ----------
-        model, X_pool, batch_size, candidates, X_labeled, y_labeled, costs, budget, return_utilities
-            As in :meth:`BaseQuery.query`. The picks of one step are made one after the other, each
-            within what is then left of the budget.
-        X_reference : object, default=None
-            Rows that the model accepts and the reference sets are drawn from; None for the pool.
-        reference : int array of shape (n_steps, r), default=None
-            The reference set of each step, as positions in the pool or in `X_reference` where
-            that is given. Positions may repeat and count as often. None draws them.
-
-        Returns
-        -------
-        indices : intp array of shape (n_picks,)
-            Distinct positions in `X_pool`, in pick order, on the host.
-        utilities : float64 array of shape (n_picks, n_pool)
-            Only with ``return_utilities=True``.
-        """
-        return self._query(
-            model,
-            X_pool,
-            batch_size,
-            candidates=candidates,
-            X_labeled=X_labeled,
-            y_labeled=y_labeled,
-            X_reference=X_reference,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
-            reference=reference,
-        )
-
-    def select(
-        self,
-        samples: Any,
-        batch_size: int = 1,
-        *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        reference: Any = None,
-        costs: Any = None,
-        budget: Any = None,
-        return_utilities: bool = False,
-    ) -> Any:
-        """Choose rows by their posterior predictions alone.
-
-        Parameters
-        ----------
-        samples, batch_size, candidates, costs, budget, return_utilities
-            As in :meth:`BaseQuery.select`.
-        reference_samples : PredictionSamples or array, default=None
-            Predictions of the same draws for the rows that the reference sets are drawn from;
-            None for the pool.
-        reference : int array of shape (n_steps, r), default=None
-            As in :meth:`query`; positions in the reference samples where those are given.
-
-        Returns
-        -------
-        indices : intp array of shape (n_picks,)
-            As in :meth:`query`.
-        utilities : float64 array of shape (n_picks, n_pool)
-            As in :meth:`query`.
-        """
-        return self._select_samples(
-            samples,
-            batch_size,
-            candidates=candidates,
-            reference_samples=reference_samples,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
-            reference=reference,
-        )
 
     def _select(self, pool: Pool) -> Selection:
         check_information(self, pool.owner)

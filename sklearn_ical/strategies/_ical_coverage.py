@@ -16,8 +16,8 @@ from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._facility_location import ConcaveCoverage, MatrixCoverage
 from sklearn_ical.strategies._information import check_information, information_of
 from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._one_reference import OneReferenceQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._references import one_set
 from sklearn_ical.strategies._row_weights import UNCERTAINTIES, given_weights, uncertainty
 from sklearn_ical.strategies._scorer import Matrix, Scorer
@@ -28,7 +28,7 @@ MATRIX_BYTES = 10**9
 MANY = 1000
 
 
-class ICALCoverageQuery(OneReferenceQuery):
+class ICALCoverageQuery(ReferenceQuery):
     """Choose the batch on whose predictions each reference row's prediction depends most.
 
     Information condensing active learning with an objective in which rows of a batch interact:

@@ -22,12 +22,12 @@ from sklearn_ical.strategies._make_scorer import (
     output_kernel,
     spread_over_draws,
 )
-from sklearn_ical.strategies._one_reference import OneReferenceQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._votes import outputs
 
 
-class ICALJointQuery(OneReferenceQuery):
+class ICALJointQuery(ReferenceQuery):
     """Choose the batch on whose joint prediction the reference rows depend most.
 
     ICAL sees a batch as the mean of its kernels, and so only what single rows tell. Here the

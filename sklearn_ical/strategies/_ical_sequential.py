@@ -14,9 +14,9 @@ from sklearn_ical.dependence import covariance_features
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._covariance import count_outputs, mean_noise
-from sklearn_ical.strategies._one_reference import OneReferenceQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._posterior import ties
+from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._votes import outputs
 
 # Where no label tells a larger part of all variance any more, the chosen labels are forgotten.
@@ -25,7 +25,7 @@ LEAST_TOLD = 1e-9
 DAMPING = 1e-9
 
 
-class ICALSequentialQuery(OneReferenceQuery):
+class ICALSequentialQuery(ReferenceQuery):
     """Choose rows whose labels leave least Brier risk on reference rows, one after the other.
 
     The first pick has the largest expected reduction of the Brier risk (Gini impurity) of the

@@ -12,12 +12,12 @@ from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._one_reference import OneReferenceQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Selection
+from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._scorer import Panel, Scorer
 
 
-class MRMRQuery(OneReferenceQuery):
+class MRMRQuery(ReferenceQuery):
     """Choose rows that depend on the reference rows, and little on those chosen before.
 
     Maximum relevance and minimum redundancy [1]_, in the standard form of a difference: each pick

@@ -1,4 +1,4 @@
-"""Base of strategies that compare candidates with one reference set throughout the batch."""
+"""Base of strategies that compare candidates with reference rows that the caller may name."""
 
 from typing import Any
 
@@ -9,8 +9,11 @@ from sklearn_ical.strategies._pool import Pool
 from sklearn_ical.strategies._references import one_set
 
 
-class OneReferenceQuery(BaseQuery):
-    """Base of strategies with a parameter `n_reference` and the keyword `reference`."""
+class ReferenceQuery(BaseQuery):
+    """Base of strategies with a parameter `n_reference` and the keyword `reference`.
+
+    Those that compare the whole batch with one set take it from ``_reference(pool)``.
+    """
 
     n_reference: int | None
     _compares = True
@@ -38,10 +41,11 @@ class OneReferenceQuery(BaseQuery):
             As in :meth:`BaseQuery.query`.
         X_reference : object, default=None
             Rows that the model accepts and reference rows are taken from; None for the pool.
-        reference : int array of shape (r,), default=None
-            The reference rows of the whole batch, as positions in the pool or in `X_reference`
-            where that is given. Positions may repeat and count as often. None leaves it to
-            `n_reference`.
+        reference : int array of shape (r,) or (n_steps, r), default=None
+            Reference rows, as positions in the pool or in `X_reference` where that is given: one
+            set for the whole batch, or one for each step where a strategy draws them anew (it
+            then has a parameter `resample`). Positions may repeat and count as often. None leaves
+            it to `n_reference`.
 
         Returns
         -------
@@ -85,7 +89,7 @@ class OneReferenceQuery(BaseQuery):
         reference_samples : PredictionSamples or array, default=None
             Predictions of the same draws for the rows that reference rows are taken from; None for
             the pool.
-        reference : int array of shape (r,), default=None
+        reference : int array of shape (r,) or (n_steps, r), default=None
             As in :meth:`query`; positions in the reference samples where those are given.
 
         Returns
