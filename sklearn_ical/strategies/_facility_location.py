@@ -140,7 +140,7 @@ class _Columns:
     share : float
         What sums over the reference rows are multiplied by.
     error : float
-        Bound of the rounding error of an entry of `columns`.
+        Bound of the rounding errors of the entries of one column, summed.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class _Columns:
         self._share = share
         self._n_candidates = columns.shape[0] if column_of is None else len(column_of)
         self.n_reference = int(columns.shape[1])
-        self._entry_error = error * (1.0 if scale is None else float(np.max(scale)))
+        self._column_error = error * share * (1.0 if scale is None else float(np.max(scale)))
         self.restart()
         self._first = self.gains(np.arange(self._n_candidates))
 
@@ -192,7 +192,7 @@ class _Columns:
             distinct, which = _array.unique_rows(_array.to_host(self._take(places[part])))
             sums = [math.fsum(self._terms(column, state)) for column in distinct]
             out[part] = self._share * np.array(sums)[which]
-        return merge_ties(out, self._error()) if self._entry_error > 0 else out
+        return merge_ties(out, self._error()) if self._column_error > 0 else out
 
     def add(self, place: int) -> float:
         """Put a candidate into the batch."""
@@ -239,7 +239,7 @@ class MatrixCoverage(_Columns):
 
     def _error(self) -> float:
         rounding = (self.n_reference + 2) * sys.float_info.epsilon * float(self._first.max())
-        return rounding + self._share * self.n_reference * self._entry_error
+        return rounding + self._column_error
 
     def _added(self, columns: Array) -> Array:
         return _array.namespace(columns).clip(columns - self._state, 0.0, None)
@@ -282,7 +282,7 @@ class ConcaveCoverage(_Columns):
         value = float(_array.namespace(self._state).sum(self._state**self._gamma))
         largest = self._share * value + float(self._first.max())
         rounding = (self.n_reference + 8) * sys.float_info.epsilon * largest
-        return rounding + self._share * self.n_reference * self._slope * self._entry_error
+        return rounding + self._slope * self._column_error
 
     def _added(self, columns: Array) -> Array:
         return (self._state + columns) ** self._gamma - self._state**self._gamma

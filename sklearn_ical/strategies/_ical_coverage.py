@@ -178,12 +178,13 @@ class ICALCoverageQuery(ReferenceQuery):
         ]
         matrix, scorer, unit = self._dependences(pool, reference)
         by_row = _of_rows(self.reference_weight, given[1], source, reference)
-        _clean(matrix, unit * (np.ones(len(reference)) if by_row is None else by_row))
+        factors = unit * (np.ones(len(reference)) if by_row is None else by_row)
+        _clean(matrix, factors)
         options: dict[str, Any] = {
             "column_of": scorer.atoms(np.arange(len(pool.candidates))),
             "scale": _of_rows(self.candidate_weight, given[0], pool.predictions, pool.candidates),
             "share": 1 / len(reference),
-            "error": matrix.error * float(unit if by_row is None else unit * by_row.max()),
+            "error": float((matrix.error * factors).sum()),
         }
         objective = (
             MatrixCoverage(matrix.values, **options)
@@ -245,7 +246,7 @@ def _clean(matrix: Matrix, factors: np.ndarray) -> None:
     values, xp = matrix.values, _array.namespace(matrix.values)
     for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
         part = values[rows, :]
-        part = xp.where(part > matrix.error, part, xp.zeros_like(part))
+        part = xp.where(part > _array.like(matrix.error, part), part, xp.zeros_like(part))
         values[rows, :] = part * _array.like(factors, part)
 
 

@@ -337,7 +337,7 @@ class _Gains:
         gain = np.concatenate(parts)
         # Of the entries, of their quotients with a mean, and of sums of these.
         terms = len(d) * float(gain.max()) + (len(chosen) + 8) * (1 + highest)
-        error = self.matrix.error * float((1 / d).mean()) * (1 + highest)
+        error = float((self.matrix.error / d).mean()) * (1 + highest)
         error += terms * sys.float_info.epsilon
         gain = np.where(gain > error, gain, 0.0)
         return gain[scorer.atoms(np.arange(scorer.n_candidates))], error

@@ -175,13 +175,14 @@ class LabelScorer(Scorer):
             return scores
         return (scores / (size * self._integer_unit())).astype(np.float64)
 
-    def settle(self, values: Array, error: float) -> tuple[Array, float]:
+    def settle(self, values: Array, error: np.ndarray) -> tuple[Array, np.ndarray]:
         xp, unit = _array.namespace(values), self._integer_unit()
-        if not self.integers or error * unit > 0.25:
+        if not self.integers or error.max() * unit > 0.25:
             return values, error
         for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
             values[rows, :] = xp.round(values[rows, :] * unit) / unit
-        return values, float(xp.finfo(values.dtype).eps) * float(xp.max(xp.abs(values)))
+        largest = _array.to_host(xp.max(xp.abs(values), axis=0))
+        return values, float(xp.finfo(values.dtype).eps) * largest
 
     def _integer_unit(self) -> int:
         """Return what the integers are multiples of: 1 over this in HSIC."""

@@ -77,14 +77,14 @@ class Matrix:
     ----------
     values : float64 array of shape (n_atoms + 1, n_reference)
         An atom is a distinct prediction; the last row is that of candidates whose draws all agree.
-    error : float
+    error : float64 host array of shape (n_reference,)
         Bound of the rounding error of a value.
     own : float64 host array of shape (n_reference,)
         The dependence of each reference row on itself.
     """
 
     values: Array
-    error: float
+    error: np.ndarray
     own: np.ndarray
 
 
@@ -205,7 +205,7 @@ class Scorer(ABC):
         """
         size = max(1, _array.working_bytes() // 4 // (40 * self.n_draws**2))
         values: Any = None
-        error, own = 0.0, []
+        error, own = [], []
         for start in range(0, len(reference), size):
             columns = slice(start, min(start + size, len(reference)))
             summary = self.summary([reference[i : i + 1] for i in range(start, columns.stop)])
@@ -220,10 +220,10 @@ class Scorer(ABC):
             for atoms, features in self.feature_chunks(double=True):
                 values[atoms, columns] = features.T @ weights.T + shift
                 largest = max(largest, self.largest_feature(features))
-            error = max(error, float(self._error(weights, offset, largest, xp.float64).max()))
-        return Matrix(*self.settle(values, error), np.concatenate(own))
+            error.append(self._error(weights, offset, largest, xp.float64))
+        return Matrix(*self.settle(values, np.concatenate(error)), np.concatenate(own))
 
-    def settle(self, values: Array, error: float) -> tuple[Array, float]:
+    def settle(self, values: Array, error: np.ndarray) -> tuple[Array, np.ndarray]:
         """Return scores and the bound of their errors, free of rounding where that is known."""
         return values, error
 
