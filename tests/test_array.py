@@ -230,3 +230,12 @@ def test_chunk_rows_stays_below_the_working_memory() -> None:
 
 def test_chunk_rows_of_empty_rows_is_finite() -> None:
     assert 1 <= _array.chunk_rows(0) <= _array.CHUNK_BYTES
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 6, 7, 8, 20])
+def test_row_slices_cover_all_rows_once_within_the_working_chunk(n_rows: int) -> None:
+    with sklearn.config_context(working_memory=7 * 100 / 2**20):
+        slices = _array.row_slices(n_rows, 100)
+    assert [row for part in slices for row in range(part.start, part.stop)] == list(range(n_rows))
+    assert all(part.stop - part.start <= 7 for part in slices)
+    assert len(slices) == -(-n_rows // 7)

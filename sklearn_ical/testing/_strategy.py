@@ -143,7 +143,9 @@ def check_strategy(strategy: Any) -> None:
     -----
     Takes a few seconds. Pools, forests and samples are small and fixed, so a check always asks
     the same. Checks of containers that are not installed (pandas, polars, torch) are left out;
-    a second process is started by joblib.
+    a second process is started by joblib. Where `select` has a keyword `reference`, it is given
+    positions: one set for the batch, (r,), or, where there is a parameter `resample`, one for each
+    step, (n_steps, r).
 
     Examples
     --------
