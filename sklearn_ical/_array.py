@@ -146,9 +146,9 @@ def count_true(x: Array) -> Array:
     return xp.sum(xp.astype(x, xp.int64), axis=-1)
 
 
-def matmul_into(out: Array, columns: slice, a: Array, b: Array) -> None:
-    """Write ``a @ b`` into ``out[:, columns]``; numpy does it without a copy."""
+def matmul_into(out: Array, where: tuple[slice, slice], a: Array, b: Array) -> None:
+    """Write ``a @ b`` into ``out[where]``; numpy does it without a copy."""
     if is_numpy(out):
-        np.matmul(a, b, out=out[:, columns])
+        np.matmul(a, b, out=out[where])
     else:
-        out[:, columns] = a @ b
+        out[where] = a @ b

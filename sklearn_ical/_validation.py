@@ -341,9 +341,9 @@ def warn_equal_utilities(owner: str) -> None:
 def warn_saturated(owner: str, n_picks: int, n_reference: int) -> None:
     """Warn that more picks do not tell more about the reference rows."""
     warn(
-        f"After {n_picks} picks, no candidate adds to what the batch covers of the {n_reference} "
-        f"reference rows in {owner}; the rest of the batch covers them anew. A larger n_reference "
-        "tells more candidates apart.",
+        f"No candidate adds to what the first {n_picks} of the batch cover of the {n_reference} "
+        f"reference rows in {owner}; the rest of the batch covers them anew. More reference rows, "
+        "where there are more, tell more candidates apart.",
         ReferenceSaturatedWarning,
     )
 

@@ -126,8 +126,8 @@ def facility_location(similarity: Array, batch_size: int = 1) -> tuple[np.ndarra
 class _Columns:
     """Similarities of candidates to reference rows, and sums of what they add to a state.
 
-    A subclass says what: `_added` maps columns (n_places, n_reference) to the terms of their gains,
-    all >= 0, and `_terms` does so for one column, as a list of summands.
+    A subclass says what is added, for columns (n_places, n_reference) and for one column as a list
+    of summands, and what rounding may do to that.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class _Columns:
         What each candidate's column is multiplied by.
     share : float
         What sums over the reference rows are multiplied by.
-    error : float
-        Bound of the rounding errors of the entries of one column, summed.
+    error : float64 array of shape (n_reference,) or None
+        Bounds of the rounding errors of entries, before `scale`; None where they have none.
     """
 
     def __init__(
@@ -150,25 +150,29 @@ class _Columns:
         column_of: np.ndarray | None = None,
         scale: np.ndarray | None = None,
         share: float = 1.0,
-        error: float = 0.0,
+        error: np.ndarray | None = None,
     ) -> None:
+        n_candidates = columns.shape[0] if column_of is None else len(column_of)
         self._columns = columns
         self._column_of = column_of
-        self._scale = scale
+        self._scale = np.ones(n_candidates) if scale is None else scale
         self._share = share
-        self._n_candidates = columns.shape[0] if column_of is None else len(column_of)
+        self._entry_error = np.zeros(columns.shape[1]) if error is None else error
+        self._left = np.ones(n_candidates, dtype=bool)
         self.n_reference = int(columns.shape[1])
-        self._column_error = error * share * (1.0 if scale is None else float(np.max(scale)))
         self.restart()
-        self._first = self.gains(np.arange(self._n_candidates))
+        self._first = self.gains(np.arange(n_candidates))
 
     @property
     def tolerance(self) -> float:
-        """Four error bounds of one gain."""
-        return 4 * self._error()
+        """Four error bounds of the gain of any candidate that is left."""
+        first = float(np.max(self._first, where=self._left, initial=0.0))
+        scale = float(np.max(self._scale, where=self._left, initial=0.0))
+        return 4 * (self._rounding(first) + self._doubt(scale))
 
     def restart(self) -> None:
-        """Forget the batch."""
+        """Forget what the batch adds."""
+        self._n_added = 0
         xp, device = _array.namespace(self._columns), _array.device(self._columns)
         self._state = xp.zeros((self.n_reference,), dtype=xp.float64, device=device)
 
@@ -187,21 +191,36 @@ class _Columns:
     def exact(self, places: np.ndarray) -> np.ndarray:
         """Return sums that are rounded once, equal for columns that add the same in any way."""
         state = _array.to_host(self._state)
-        out = np.empty(len(places))
+        out, errors = np.empty(len(places)), np.zeros(len(places))
         for part in self._chunks(len(places)):
-            distinct, which = _array.unique_rows(_array.to_host(self._take(places[part])))
-            sums = [math.fsum(self._terms(column, state)) for column in distinct]
-            out[part] = self._share * np.array(sums)[which]
-        return merge_ties(out, self._error()) if self._column_error > 0 else out
+            columns = _array.to_host(self._take(places[part]))
+            distinct, which = _array.unique_rows(columns)
+            out[part] = np.array([math.fsum(self._terms(one, state)) for one in distinct])[which]
+            if self._entry_error.any():
+                errors[part] = self._doubts(columns, state) * self._scale[places[part]]
+        out *= self._share
+        if not self._entry_error.any():
+            return out
+        return merge_ties(out, self._share * errors + sys.float_info.epsilon * out)
 
     def add(self, place: int) -> float:
         """Put a candidate into the batch."""
         gain = float(self.gains(np.array([place]))[0])
         self._state = self._joined(self._take(np.array([place]))[0, :])
+        self._left[place] = False
+        self._n_added += 1
         return gain
 
-    def _error(self) -> float:
-        """Bound the rounding error of a gain."""
+    def _rounding(self, first: float) -> float:
+        """Bound the rounding of sums, where no first gain is above `first`."""
+        raise NotImplementedError
+
+    def _doubt(self, scale: float) -> float:
+        """Bound what errors of entries do to a gain, where no candidate has a larger scale."""
+        raise NotImplementedError
+
+    def _doubts(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Do so for some columns, per share and scale: (n, n_reference) -> (n,)."""
         raise NotImplementedError
 
     def _added(self, columns: Array) -> Array:
@@ -219,11 +238,8 @@ class _Columns:
         where = places if self._column_of is None else self._column_of[places]
         columns = xp.take(self._columns, _array.like(where, self._columns), axis=0)
         columns = xp.astype(columns, xp.float64, copy=False)
-        return (
-            columns
-            if self._scale is None
-            else columns * _array.like(self._scale[places], columns)[:, None]
-        )
+        scale = self._scale[places]
+        return columns if (scale == 1).all() else columns * _array.like(scale, columns)[:, None]
 
     def _chunks(self, n_places: int) -> list[slice]:
         """Return slices of places whose columns fit in the working chunk."""
@@ -237,9 +253,14 @@ class MatrixCoverage(_Columns):
     no gain is above the largest of the first ones.
     """
 
-    def _error(self) -> float:
-        rounding = (self.n_reference + 2) * sys.float_info.epsilon * float(self._first.max())
-        return rounding + self._column_error
+    def _rounding(self, first: float) -> float:
+        return (self.n_reference + 2) * sys.float_info.epsilon * first
+
+    def _doubt(self, scale: float) -> float:
+        return self._share * scale * float(self._entry_error.sum())
+
+    def _doubts(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
+        return np.full(len(columns), self._entry_error.sum())
 
     def _added(self, columns: Array) -> Array:
         return _array.namespace(columns).clip(columns - self._state, 0.0, None)
@@ -268,21 +289,26 @@ class ConcaveCoverage(_Columns):
     def __init__(self, columns: Array, gamma: float, **options: Any) -> None:
         self._gamma = gamma
         super().__init__(columns, **options)
-        # A power is steepest at the smallest number that it is taken of.
-        places = np.arange(self._n_candidates)
-        least = min(self._least(places[part]) for part in self._chunks(len(places)))
-        self._slope = gamma * least ** (gamma - 1)
 
-    def _least(self, places: np.ndarray) -> float:
-        """Return the smallest positive entry of some columns, 1 at most."""
-        xp, columns = _array.namespace(self._columns), self._take(places)
-        return float(xp.min(xp.where(columns > 0, columns, 1.0)))
-
-    def _error(self) -> float:
+    def _rounding(self, first: float) -> float:
         value = float(_array.namespace(self._state).sum(self._state**self._gamma))
-        largest = self._share * value + float(self._first.max())
-        rounding = (self.n_reference + 8) * sys.float_info.epsilon * largest
-        return rounding + self._slope * self._column_error
+        largest = self._share * value + first
+        return (self.n_reference + 8) * sys.float_info.epsilon * largest
+
+    def _doubt(self, scale: float) -> float:
+        errors, state = scale * self._entry_error, _array.to_host(self._state)
+        # What an error does to a power is at most the power of the error, at 0.
+        powers, shifts = errors**self._gamma, self._slopes(state) * errors
+        return self._share * float(np.where(state > 0, np.minimum(powers, shifts), powers).sum())
+
+    def _doubts(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
+        return self._slopes(np.where(state > 0, state, columns)) @ self._entry_error
+
+    def _slopes(self, sums: np.ndarray) -> np.ndarray:
+        """Return how errors of entries count in powers of sums that hold the batch's; 0 for 0."""
+        n_entries = 1 + self._n_added
+        powers = np.where(sums > 0, sums, 1.0) ** (self._gamma - 1)
+        return np.where(sums > 0, n_entries * self._gamma * powers, 0.0)
 
     def _added(self, columns: Array) -> Array:
         return (self._state + columns) ** self._gamma - self._state**self._gamma

@@ -200,7 +200,8 @@ class _Run:
             references = self.scorer.summary(positions)
             self.amounts = self.information.amounts(references.duals)
             duals = self.information.shifted(references.duals, self.amounts)
-            self.panel = self.scorer.panel_of(references, duals, double=double)
+            extent = self.information.extent(references.duals, self.amounts)
+            self.panel = self.scorer.panel_of(references, duals, double=double, extent=extent)
 
     def take(self, step: int, size: int) -> None:
         """Choose the best `size` free candidates of one step of the block."""

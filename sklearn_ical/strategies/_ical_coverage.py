@@ -1,6 +1,7 @@
 """ICAL as facility location: a batch that covers the reference rows by dependence."""
 
 import numbers
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -60,8 +61,9 @@ class ICALCoverageQuery(ReferenceQuery):
         number >= 0 for each pool row, or for each row that reference positions count.
     information_weight : float, default=0.0
         From 0 to 1: how much of D is what the candidate's prediction tells about the parameters.
-        D becomes (1 - u) D(i, x) + u c HSIC(x, draw), where the number c makes both parts equal on
-        average over the pool. Needs ``estimator="biased"``.
+        D becomes (1 - u) D(i, x) + u c D(draw, x), where the number c makes both parts equal on
+        average over the pool. With 1 one row covers all reference rows, and the batch is the rows
+        that tell most about the parameters. Needs ``estimator="biased"``.
     objective : {"facility-location", "concave"}, default="facility-location"
         "concave": mean over i of (sum over x in S of v_i w_x D(i, x)) ** gamma, which is never
         saturated.
@@ -161,8 +163,8 @@ class ICALCoverageQuery(ReferenceQuery):
             weight = getattr(self, name)
             if isinstance(weight, str) and draws.kind == "value":
                 raise ValueError(
-                    f"{name}={weight!r} is taken from class probabilities. Got real predictions in "
-                    f"{owner}; pass None, or an array of one weight for each row."
+                    f"{name}={weight!r} is taken from class probabilities. Got predictions of kind "
+                    f"'value' in {owner}; pass None, or an array of one weight for each row."
                 )
         super()._check_draws(draws, owner)
 
@@ -177,14 +179,15 @@ class ICALCoverageQuery(ReferenceQuery):
             for name, rows in (("candidate_weight", pool.predictions), ("reference_weight", source))
         ]
         matrix, scorer, unit = self._dependences(pool, reference)
-        by_row = _of_rows(self.reference_weight, given[1], source, reference)
-        factors = unit * (np.ones(len(reference)) if by_row is None else by_row)
+        by_row, highest = _of_rows(self.reference_weight, given[1], source, reference)
+        scale, top = _of_rows(self.candidate_weight, given[0], pool.predictions, pool.candidates)
+        factors = np.ones(len(reference)) if by_row is None else by_row
         _clean(matrix, factors)
         options: dict[str, Any] = {
             "column_of": scorer.atoms(np.arange(len(pool.candidates))),
-            "scale": _of_rows(self.candidate_weight, given[0], pool.predictions, pool.candidates),
-            "share": 1 / len(reference),
-            "error": float((matrix.error * factors).sum()),
+            "scale": scale,
+            "share": self._share(unit, highest, top, pool.owner) / len(reference),
+            "error": matrix.error * factors,
         }
         objective = (
             MatrixCoverage(matrix.values, **options)
@@ -194,6 +197,17 @@ class ICALCoverageQuery(ReferenceQuery):
         batch = Batch(pool)
         _cover(batch, objective)
         return batch.selection()
+
+    def _share(self, unit: float, by_row: float, by_candidate: float, owner: str) -> float:
+        """Return what the largest D, of weight 1 on both sides, counts in the objective."""
+        exponent = 1.0 if self.objective == "facility-location" else self.gamma
+        share = (unit * by_row * by_candidate) ** exponent
+        if not sys.float_info.min < share < sys.float_info.max:
+            raise ValueError(
+                "candidate_weight and reference_weight must have a product within float64. Got "
+                f"largest weights of {by_candidate!r} and {by_row!r} in {owner}; scale them."
+            )
+        return share
 
     def _reference(self, pool: Pool) -> np.ndarray:
         n_reference = self.n_reference
@@ -234,11 +248,14 @@ class ICALCoverageQuery(ReferenceQuery):
 
 def _of_rows(
     weight: Any, given: np.ndarray | None, predictions: Predictions, positions: np.ndarray
-) -> np.ndarray | None:
-    """Return the weights of some rows, None where all weigh the same."""
+) -> tuple[np.ndarray | None, float]:
+    """Return weights of some rows and the factor that was taken out of them; None, 1 for none."""
     if weight is None:
-        return None
-    return uncertainty(weight, predictions, positions) if given is None else given[positions]
+        return None, 1.0
+    if given is None:
+        return uncertainty(weight, predictions, positions), 1.0
+    highest = float(given.max())
+    return (given[positions] / highest, highest) if highest > 0 else (given[positions], 1.0)
 
 
 def _clean(matrix: Matrix, factors: np.ndarray) -> None:

@@ -185,7 +185,7 @@ class _Joint:
         self.kernel = kernel
         self.weights = weights
         self.relevant = hsic_dual(summary, weights=weights)
-        self.own = float(xp.sum(summary * self.relevant))
+        self.own = float(xp.sum((summary - summary[0, 0]) * self.relevant))
         grouped = query.form == "grouped"
         self.batch = xp.ones_like(summary) if grouped else xp.zeros_like(summary)
         self.size = 0
@@ -194,17 +194,20 @@ class _Joint:
         """Return what the batch with each candidate would score, and bounds of the errors."""
         xp = _array.namespace(y)
         joint = self._with(y)
+        rounding = (y.shape[1] ** 2 + 8) * sys.float_info.epsilon
+        rounding = rounding * xp.max(xp.abs(joint), axis=(1, 2))
         joint = joint - joint[:, :1, :1]  # constants tell nothing, exactly
         value = xp.sum(joint * self.relevant, axis=(1, 2))
-        extent = xp.max(xp.abs(joint), axis=(1, 2))
-        error = (y.shape[1] ** 2 + 8) * sys.float_info.epsilon * extent
-        error = error * float(xp.sum(xp.abs(self.relevant)))
+        error = rounding * float(xp.sum(xp.abs(self.relevant)))
         if self.query.normalize:
-            own = xp.sum(joint * hsic_dual(joint, weights=self.weights), axis=(1, 2)) * self.own
-            some = own > 0
-            root = xp.where(some, own, xp.ones_like(own)) ** 0.5
+            dual = hsic_dual(joint, weights=self.weights)
+            own = xp.sum(joint * dual, axis=(1, 2))
+            some = (own > 0) & (self.own > 0)
+            own = xp.where(some, own, xp.ones_like(own))
+            root = xp.where(some, (own * self.own) ** 0.5, xp.ones_like(own))
             value = xp.where(some, value / root, xp.zeros_like(value))
-            error = xp.where(some, error / root, xp.zeros_like(error))
+            doubt = rounding * xp.sum(xp.abs(dual), axis=(1, 2)) / own
+            error = xp.where(some, error / root + xp.abs(value) * doubt, xp.zeros_like(error))
         return _array.to_host(value), _array.to_host(error)
 
     def add(self, y: Array) -> None:
@@ -216,11 +219,11 @@ class _Joint:
         self.size += 1
 
     def _with(self, y: Array) -> Array:
-        """Return the kernel of the batch with each of some rows, (n_rows, m, m)."""
+        """Return the kernel of the batch with each of some rows, less a constant, (n, m, m)."""
         if self.query.form == "grouped":
             return self.batch * _kernel_of(y, self.kernel)
         mean = (self.batch + squared_distances(y) / 2) / (self.size + 1)
-        return _array.namespace(y).exp(-self.query.rate * mean)
+        return _array.namespace(y).expm1(-self.query.rate * mean)
 
 
 def _kernel_of(y: Array, kernel: Callable[[Array], Array] | None) -> Array:

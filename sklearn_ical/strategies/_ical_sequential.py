@@ -23,6 +23,8 @@ from sklearn_ical.strategies._votes import outputs
 LEAST_TOLD = 1e-9
 # Directions of less variance, in units of a label's own, are rounding and count as known.
 DAMPING = 1e-9
+# Variances outside of these lose their digits, or the sums of products with them do.
+SMALLEST, LARGEST = 1e-305, 1e303
 
 
 class ICALSequentialQuery(ReferenceQuery):
@@ -228,10 +230,10 @@ class _Knowledge:
         return features * factors[:, :, None], identity * (noise * factors**2)[:, None, :]
 
     def _refuse_overflow(self, variance: float) -> None:
-        if not math.isfinite(variance):
+        if not variance < LARGEST:
             raise ValueError(
-                f"Variances of predictions must be finite. Got {variance} in {self.owner}; "
-                "predictions that overflow float64 when squared have to be rescaled."
+                f"Variances of predictions must be below {LARGEST:g}. Got {variance} in "
+                f"{self.owner}; predictions that overflow float64 when squared have to be rescaled."
             )
 
 
@@ -249,7 +251,7 @@ def _inverse(matrices: Array) -> Array:
 
 
 def _inverse_root(x: Array) -> Array:
-    """Return 1 / sqrt(x), and 0 for 0: what never varies has no unit."""
+    """Return 1 / sqrt(x), and 0 where x is nothing: what never varies has no unit."""
     xp = _array.namespace(x)
-    some = x > 0
+    some = x > SMALLEST
     return xp.where(some, 1 / xp.sqrt(xp.where(some, x, xp.ones_like(x))), xp.zeros_like(x))

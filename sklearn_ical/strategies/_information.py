@@ -43,6 +43,11 @@ class Information:
         known = float(np.sum(self.dual * self.mean_kernel))
         return self.weight * relevance / known if known > 0 else np.zeros(len(relevance))
 
+    def extent(self, duals: Array, amounts: np.ndarray) -> Array:
+        """Return the sum of the magnitudes of what `shifted` adds up."""
+        parts = np.abs(amounts)[:, None, None] * np.abs(self.dual)
+        return (1 - self.weight) * _array.namespace(duals).abs(duals) + _array.like(parts, duals)
+
     def shifted(self, duals: Array, amounts: Any) -> Array:
         """Return the duals of shifted kernels: (n_steps, m, m), (n_steps,) or a number."""
         amounts = np.reshape(np.asarray(amounts, dtype=np.float64), (-1, 1, 1))

@@ -106,13 +106,17 @@ class MRMRQuery(ReferenceQuery):
         scorer, unit = make_scorer(self, pool, np.unique(reference), sums=False)
         scorer.keep_features(double=True)
         relevant = scorer.summary([reference])
-        batch, duals, chosen = Batch(pool), relevant.duals, np.zeros((scorer.n_draws,) * 2)
+        xp, chosen = _array.namespace(relevant.duals), np.zeros((scorer.n_draws,) * 2)
+        batch, duals, extent = Batch(pool), relevant.duals, xp.abs(relevant.duals)
         while not batch.full:
-            self._take(batch, scorer, scorer.panel_of(relevant, duals, double=True), unit)
+            panel = scorer.panel_of(relevant, duals, double=True, extent=extent)
+            self._take(batch, scorer, panel, unit)
             chosen += _array.to_host(scorer.kernels(np.array(batch.places[-1:])))[0]
             mean = chosen / len(batch.places)
             redundant = hsic_dual(mean, estimator=self.estimator, weights=scorer.weights)
-            duals = relevant.duals - self.redundancy_weight * _array.like(redundant, duals)
+            redundant = self.redundancy_weight * _array.like(redundant, duals)
+            duals = relevant.duals - redundant
+            extent = xp.abs(relevant.duals) + xp.abs(redundant)
         return batch.selection()
 
     def _take(self, batch: Batch, scorer: Scorer, panel: Panel, unit: float) -> None:

@@ -174,15 +174,21 @@ class Scorer(ABC):
         summary = self.summary(references)
         return self.panel_of(summary, summary.duals, double=double)
 
-    def panel_of(self, references: Summary, duals: Array, *, double: bool) -> Panel:
-        """Score every candidate by the sum of its kernel against each of `duals`."""
+    def panel_of(
+        self, references: Summary, duals: Array, *, double: bool, extent: Array | None = None
+    ) -> Panel:
+        """Score every candidate by the sum of its kernel against each of `duals`.
+
+        Where duals are sums, `extent` is that of the magnitudes, for the bound of the errors.
+        """
         xp = _array.namespace(duals)
         weights, offset = self._folded(duals)
-        extent = _array.to_host(xp.max(xp.abs(weights), axis=1))
-        tame = (extent == 0) | ((extent > 1e-18) & (extent < 1e18))  # no over- or underflow
+        highest = _array.to_host(xp.max(xp.abs(weights), axis=1))
+        tame = (highest == 0) | ((highest > 1e-18) & (highest < 1e18))  # no over- or underflow
         dtype = xp.float64 if double or not tame.all() else xp.float32
         values, largest = self._product(xp.astype(weights, dtype), offset)
-        error = self._error(weights, offset, largest, dtype)
+        summed = (weights, offset) if extent is None else self._folded(extent)
+        error = self._error(*summed, largest, dtype)
         return Panel(values, offset, error, duals, references)
 
     def keep_features(self, *, double: bool) -> None:
@@ -218,7 +224,8 @@ class Scorer(ABC):
                 values = xp.zeros(shape, dtype=xp.float64, device=_array.device(duals))
             largest, shift = 0.0, _array.like(offset, duals)
             for atoms, features in self.feature_chunks(double=True):
-                values[atoms, columns] = features.T @ weights.T + shift
+                _array.matmul_into(values, (atoms, columns), features.T, weights.T)
+                values[atoms, columns] += shift
                 largest = max(largest, self.largest_feature(features))
             error.append(self._error(weights, offset, largest, xp.float64))
         return Matrix(*self.settle(values, np.concatenate(error)), np.concatenate(own))
@@ -282,7 +289,7 @@ class Scorer(ABC):
         values[:, self.n_atoms] = xp.astype(_array.like(-offset, weights), weights.dtype)
         largest, double = 0.0, weights.dtype == xp.float64
         for atoms, features in self._kept or self.feature_chunks(double=double):
-            _array.matmul_into(values, atoms, weights, features)
+            _array.matmul_into(values, (slice(0, values.shape[0]), atoms), weights, features)
             largest = max(largest, self.largest_feature(features))
         return values, largest
 

@@ -496,3 +496,55 @@ def test_memory_stays_below_a_square_of_the_pool() -> None:
         tracemalloc.stop()
     assert len(set(picks.tolist())) == 20
     assert peak < 8 * n * n / 2
+
+
+@pytest.mark.parametrize("gamma", [0.9, 0.5, 0.3, 0.1])
+def test_concave_picks_of_sharp_members_are_not_lost_to_rounding(gamma: float) -> None:
+    rng = np.random.default_rng(0)
+    logits = 3 * (4 * rng.normal(size=(100, 1, 3)) + rng.normal(size=(100, 10, 3)))
+    proba = np.exp(logits) / np.exp(logits).sum(axis=2, keepdims=True)
+    deviations = proba - proba.mean(axis=1, keepdims=True)
+    covariances = np.einsum("ika,jkb->ijab", deviations, deviations) / 10
+    gains = (covariances**2).sum(axis=(2, 3))
+    expected: list[int] = []
+    for _ in range(12):
+        total = gains[:, expected].sum(axis=1)
+        values = ((total[:, None] + gains) ** gamma).sum(axis=0)
+        values[expected] = -1
+        expected.append(int(values.argmax()))
+    picks = ICALCoverageQuery(objective="concave", gamma=gamma).select(proba, 12)
+    assert picks.tolist() == expected
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e-3, 1e120])
+def test_scale_of_weights_changes_no_pick(factor: float) -> None:
+    proba = np.random.default_rng(1).dirichlet(np.ones(3), size=(14, 6))
+    weights = np.random.default_rng(2).uniform(0.5, 2, size=14)
+    for objective in ("facility-location", "concave"):
+        expected, scaled = (
+            ICALCoverageQuery(
+                candidate_weight=weights * by, reference_weight=weights * by, objective=objective
+            ).select(proba, 6, return_utilities=True)
+            for by in (1.0, factor)
+        )
+        np.testing.assert_array_equal(scaled[0], expected[0])
+        power = 1.0 if objective == "facility-location" else 0.5
+        np.testing.assert_allclose(scaled[1], expected[1] * factor ** (2 * power), rtol=1e-9)
+
+
+def test_weights_whose_product_leaves_float64_are_refused() -> None:
+    proba = np.random.default_rng(1).dirichlet(np.ones(3), size=(14, 6))
+    query = ICALCoverageQuery(candidate_weight=np.full(14, 1e200), reference_weight=[1e200] * 14)
+    with pytest.raises(ValueError, match=r"candidate_weight and reference_weight must .* scale"):
+        query.select(proba, 3)
+
+
+def test_one_weight_far_above_the_others_leaves_them_their_order() -> None:
+    proba = np.random.default_rng(1).dirichlet(np.ones(3), size=(14, 6))
+    weights = np.ones(14)
+    alone = [x for x in range(14) if x != 7]
+    expected = ICALCoverageQuery().select(proba, 5, candidates=alone)
+    weights[7] = 1e13
+    with pytest.warns(ReferenceSaturatedWarning):
+        picks = ICALCoverageQuery(candidate_weight=weights).select(proba, 6)
+    assert picks.tolist() == [7, *expected]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sklearn
 
-from sklearn_ical import ICALJointQuery
+from sklearn_ical import ICALJointQuery, PredictionSamples
 from tests.strategies.family_oracles import (
     concatenated_kernel,
     label_samples,
@@ -281,3 +281,26 @@ def test_equal_rows_tie_to_the_lowest_position(backend: Backend) -> None:
 def test_wrong_parameters_are_refused(options: dict[str, Any], name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' parameter of ICALJointQuery"):
         ICALJointQuery(**options).select(make_values("proba"))
+
+
+def test_small_rates_lose_no_digits() -> None:
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=(12, 6))
+    expected = ICALJointQuery("scaled", 1e-6, prediction="proba").select(
+        proba, 4, return_utilities=True
+    )
+    for rate in (1e-9, 1e-14, 1e-60):
+        found = ICALJointQuery("scaled", rate, prediction="proba").select(
+            proba, 4, return_utilities=True
+        )
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["scaled", "grouped"])
+def test_two_draws_align_all_rows_alike(form: str) -> None:
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=(12, 1)) + 1e-4 * rng.normal(size=(12, 2, 3))
+    proba /= proba.sum(axis=2, keepdims=True)
+    for first in rng.uniform(0.1, 0.9, size=20):
+        samples = PredictionSamples(proba, weights=[first, 1 - first])
+        assert ICALJointQuery(form, prediction="proba").select(samples, 1).tolist() == [0]

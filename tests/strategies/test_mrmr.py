@@ -217,3 +217,16 @@ def test_equal_rows_tie_to_the_lowest_position(backend: Backend) -> None:
 def test_wrong_parameters_are_refused(options: dict[str, Any], name: str) -> None:
     with pytest.raises(ValueError, match=f"'{name}' parameter of MRMRQuery"):
         MRMRQuery(**options).select(make_values("proba"))
+
+
+def test_picks_of_the_whole_reference_set_leave_ties_at_zero() -> None:
+    n_covered = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        proba = rng.dirichlet(np.ones(3), size=(12, 6))
+        reference = rng.choice(12, 3, replace=False)
+        picks = MRMRQuery().select(proba, 4, reference=reference)
+        if set(picks[:3]) == set(reference):  # their mean is that of the batch: all scores are 0
+            n_covered += 1
+            assert picks[3] == min(set(range(12)) - set(reference))
+    assert n_covered > 20
