@@ -36,7 +36,7 @@ STRATEGIES = {
 
 
 def predictions(n_points: int) -> PredictionSamples:
-    """Return votes of a made-up posterior: a linear softmax model with random weights."""
+    """Return predictions of a made-up posterior: a linear softmax model with random weights."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n_points, 8))
     weights = rng.normal(size=(8, N_CLASSES)) + rng.normal(size=(N_DRAWS, 8, N_CLASSES))
@@ -94,8 +94,9 @@ def compare() -> None:
     reference, rows = rng.choice(SMALL, (2, 200))
     pointwise = ICALPointwiseQuery(prediction="proba", random_state=0)
     coverage = ICALCoverageQuery(random_state=0)
-    large = np.arange(SMALL)
-    assert plain_coverage(samples, large).__len__() == BATCH
+    everything = np.arange(SMALL)
+    same = coverage.select(samples, BATCH, reference=everything).tolist()
+    print(f"equal batches by coverage: {same == plain_coverage(samples, everything)}")
     pairs = {
         "pointwise, 2 picks": (
             lambda: literal_pointwise(samples, reference, rows),
@@ -104,8 +105,8 @@ def compare() -> None:
             ),
         ),
         f"coverage, {BATCH} picks": (
-            lambda: plain_coverage(samples, large),
-            lambda: coverage.select(samples, BATCH, reference=large),
+            lambda: plain_coverage(samples, everything),
+            lambda: coverage.select(samples, BATCH, reference=everything),
         ),
     }
     for name, (literal, ours) in pairs.items():

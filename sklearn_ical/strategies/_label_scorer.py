@@ -181,8 +181,8 @@ class LabelScorer(Scorer):
             return values, error
         for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
             values[rows, :] = xp.round(values[rows, :] * unit) / unit
-        largest = _array.to_host(xp.max(xp.abs(values), axis=0))
-        return values, float(xp.finfo(values.dtype).eps) * largest
+        largest = xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0))
+        return values, float(xp.finfo(values.dtype).eps) * _array.to_host(largest)
 
     def _integer_unit(self) -> int:
         """Return what the integers are multiples of: 1 over this in HSIC."""
