@@ -13,7 +13,6 @@ from sklearn_ical._array import Array
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual, linear_kernel, squared_distances
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._make_scorer import (
     KERNELS,
@@ -22,7 +21,7 @@ from sklearn_ical.strategies._make_scorer import (
     output_kernel,
     spread_over_draws,
 )
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, ties
 from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._votes import outputs
 
@@ -141,11 +140,7 @@ class ICALJointQuery(ReferenceQuery):
             rows = _outputs(pool.predictions, pool.candidates, scale)
             parts = [joint.dependence(y) for y in rows]
             values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
-
-            def exact(places: np.ndarray, values: Any = values, errors: Any = errors) -> np.ndarray:
-                return merge_ties(values[places], errors[places])
-
-            batch.take(values, tolerance=4 * float(errors.max()), exact=exact)
+            batch.take(values, tolerance=4 * float(errors.max()), exact=ties(values, errors))
             [y] = _outputs(pool.predictions, np.array(batch.chosen[-1:]), scale)
             joint.add(y)
         return batch.selection()

@@ -12,10 +12,9 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Selection, ties
 from sklearn_ical.strategies._references import ReferenceSets, one_set, sets_of_steps
 from sklearn_ical.strategies._scorer import Panel, Scorer
 
@@ -277,16 +276,11 @@ class _Step:
             free[batch.places] = False
             better = min(size, int((free & (scores > 0)).sum()))
             if better > 0:
-                self._by_score(scores, better, rounding + doubt / (c + 1))
+                error = rounding + doubt / (c + 1)
+                batch.take(scores, better, tolerance=4 * error, exact=ties(scores, error))
         left = size - (len(batch.places) - c)
         if left > 0 and not batch.full:
             self._by_dependence(left)
-
-    def _by_score(self, scores: np.ndarray, size: int, error: float) -> None:
-        def exact(places: np.ndarray) -> np.ndarray:
-            return merge_ties(scores[places], error)
-
-        self.batch.take(scores, size, tolerance=4 * error, exact=exact)
 
     def _by_dependence(self, size: int) -> None:
         n_reference = int(self.panel.references.sizes[self.step])

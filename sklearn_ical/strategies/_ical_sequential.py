@@ -14,8 +14,7 @@ from sklearn_ical.dependence import covariance_features
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._covariance import count_outputs, mean_noise
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
-from sklearn_ical.strategies._posterior import ties
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, ties
 from sklearn_ical.strategies._reference_query import ReferenceQuery
 from sklearn_ical.strategies._votes import outputs
 

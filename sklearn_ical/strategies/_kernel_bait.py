@@ -8,8 +8,8 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical.strategies._covariance import CovarianceRows
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
-from sklearn_ical.strategies._posterior import ROUNDING, PosteriorVariance, ties
+from sklearn_ical.strategies._pool import Batch, Pool, Selection, ties
+from sklearn_ical.strategies._posterior import ROUNDING, PosteriorVariance
 
 # Losses of rows that differ by less than this fraction of the largest are equal.
 LOSS_TOLERANCE = 1e-10

@@ -15,12 +15,11 @@ from sklearn_ical.strategies._covariance import (
     set_noise,
 )
 from sklearn_ical.strategies._kernel_bait import minimize_mean_variance
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, ties
 from sklearn_ical.strategies._posterior import (
     CentreDistance,
     PosteriorVariance,
     maximize_log_det,
-    ties,
 )
 
 # Labeled rows that are taken in at once.

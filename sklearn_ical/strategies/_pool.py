@@ -20,7 +20,7 @@ from sklearn_ical.samplers import (
     with_labeled,
 )
 from sklearn_ical.samples import PredictionSamples, concatenate
-from sklearn_ical.selection import Picks, best_k, best_per_cost, per_cost
+from sklearn_ical.selection import Picks, best_k, best_per_cost, merge_ties, per_cost
 
 # Rows handed to the model at once, so that its own start-up costs do not count.
 MODEL_BLOCK_ROWS = 20_000
@@ -402,6 +402,12 @@ class Batch:
         costs = self.pool.costs
         if costs is not None:
             self.full = not (costs[_array.to_host(self._free)] <= self._left).any()
+
+
+def ties(values: np.ndarray, errors: np.ndarray | float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that tells ties among values, for the `exact` of :meth:`Batch.take`."""
+    bounds = np.broadcast_to(errors, values.shape)
+    return lambda places: merge_ties(values[places], bounds[places])
 
 
 class _ModelMean:

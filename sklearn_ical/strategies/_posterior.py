@@ -4,7 +4,6 @@ Known rows become columns in the space of features, and what a column does to a 
 product: rows are brought up to date in chunks, and only when they are asked for.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -210,9 +209,3 @@ def maximize_log_det(pool: Pool, posterior: PosteriorVariance) -> Selection:
             place = np.array(batch.places[-1:])
             posterior.observe(posterior.rows.take(pool.candidates[place]), posterior.noise[place])
     return batch.selection()
-
-
-def ties(values: np.ndarray, errors: np.ndarray | float) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that tells ties among values, for the `exact` of :meth:`Batch.take`."""
-    bounds = np.broadcast_to(errors, values.shape)
-    return lambda places: merge_ties(values[places], bounds[places])
