@@ -9,13 +9,14 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
-from sklearn_ical._random import LABELS, REFERENCE, row_uniforms, stream, stream_generator
+from sklearn_ical._random import LABELS, row_uniforms, stream
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import epig
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._references import one_set
 from sklearn_ical.strategies._votes import outputs
 
 # Where no candidate tells so many nats any more, imagined labels are forgotten.
@@ -125,12 +126,7 @@ class EPIGQuery(BaseQuery):
 
     def _reference(self, pool: Pool) -> PredictionSamples:
         """Return the predictions of the rows to compare with."""
-        source = pool.predictions if pool.reference is None else pool.reference
-        n = source.n_points
-        if n <= self.n_reference:
-            return source.take(np.arange(n))
-        generator = stream_generator(pool.root, REFERENCE)
-        return source.take(np.sort(generator.choice(n, self.n_reference, replace=False)))
+        return pool.compared.take(one_set(pool, self.n_reference))
 
 
 def _information(

@@ -172,8 +172,7 @@ class ICALCoverageQuery(ReferenceQuery):
         check_information(self, pool.owner)
         if self.dependence == "tau":
             self._check_tau(pool)
-        source = pool.predictions if pool.reference is None else pool.reference
-        reference = self._reference(pool)
+        source, reference = pool.compared, self._reference(pool)
         given = [
             given_weights(getattr(self, name), rows.n_points, name, pool.owner)
             for name, rows in (("candidate_weight", pool.predictions), ("reference_weight", source))

@@ -129,9 +129,8 @@ class ICALJointQuery(ReferenceQuery):
         kind, weights = pool.predictions.kind, pool.predictions.weights
         kernel = output_kernel(self.kernel, kind, pool.owner)
         scale = spread_over_draws(pool.predictions) if kind == "value" else None
-        source = pool.predictions if pool.reference is None else pool.reference
         total: Any = 0.0
-        for y in _outputs(source, reference, scale):
+        for y in _outputs(pool.compared, reference, scale):
             total = total + _array.namespace(y).sum(_kernel_of(y, kernel), axis=0)
         summary = total / len(reference)
         joint = _Joint(self, kernel, weights, summary)

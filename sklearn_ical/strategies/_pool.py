@@ -172,6 +172,11 @@ class Pool:
     budget: float = np.inf
     options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def compared(self) -> Any:
+        """The predictions of the rows to compare with: of the reference rows, else of the pool."""
+        return self.predictions if self.reference is None else self.reference
+
 
 @dataclass(frozen=True)
 class Selection:

@@ -93,6 +93,4 @@ def one_set(
 
 def _source(pool: Pool) -> tuple[int, str]:
     """Return how many rows positions count, and what those are."""
-    if pool.reference is None:
-        return pool.predictions.n_points, "the pool"
-    return pool.reference.n_points, "the reference rows"
+    return pool.compared.n_points, "the pool" if pool.reference is None else "the reference rows"
