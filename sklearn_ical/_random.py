@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 # One fixed spawn key per use, so that adding a use never shifts the numbers of another.
-DRAWS, LABELS, REFERENCE, CONFIGURATIONS, REFERENCE_LABELS, STRATEGY = range(6)
+DRAWS, LABELS, REFERENCE, CONFIGURATIONS, REFERENCE_LABELS, STRATEGY, IMAGES = range(7)
 
 
 def root_seed(random_state: Any, owner: str) -> int:

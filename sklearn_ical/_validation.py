@@ -7,7 +7,7 @@ import math
 import numbers
 import sys
 import warnings
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,15 @@ def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int
 
 def n_rows(X: Any, name: str = "X_pool") -> int:
     """Return the number of rows of whatever a model accepts as input."""
-    if X is None or isinstance(X, str | bytes | dict) or not isinstance(X, Sized):
+    inputs = _inputs_of(X)
+    if inputs:
+        counts = {key: n_rows(part, name) for key, part in inputs.items()}
+        if len(set(counts.values())) > 1:
+            raise ValueError(
+                f"{name} must have equally many rows in each of its inputs. Got {counts!r}."
+            )
+        return next(iter(counts.values()))
+    if X is None or isinstance(X, str | bytes | Mapping) or not isinstance(X, Sized):
         if not hasattr(X, "shape"):
             raise TypeError(
                 f"{name} must be a collection of rows (array, sparse matrix, frame or list). "
@@ -75,6 +83,18 @@ def n_rows(X: Any, name: str = "X_pool") -> int:
             f"{name} must be a collection of rows (array, sparse matrix, frame or list). "
             f"Got {type(X).__name__} instead: {err}"
         ) from err
+
+
+def _inputs_of(X: Any) -> dict[Any, Any]:
+    """Return the inputs of rows that have several, by name or place: a dict or tuple of arrays.
+
+    A tuple counts as such if it holds arrays of at least two axes; any other is one of rows.
+    """
+    if isinstance(X, Mapping):
+        return dict(X)
+    if isinstance(X, tuple) and X and all(hasattr(part, "shape") for part in X):
+        return dict(enumerate(X)) if any(len(part.shape) > 1 for part in X) else {}
+    return {}
 
 
 def as_numbers(values: Any, name: str, owner: str) -> np.ndarray:
@@ -140,6 +160,13 @@ def sliceable(X: Any) -> Any:
 
 def take_rows(X: Any, rows: Any) -> Any:
     """Return rows of `X` (a slice or an integer array) in the type of `X`."""
+    inputs = _inputs_of(X)
+    if inputs:
+        parts = {key: take_rows(part, rows) for key, part in inputs.items()}
+        return tuple(parts.values()) if isinstance(X, tuple) else parts
+    data = sys.modules.get("torch.utils.data")
+    if data is not None and isinstance(X, data.Dataset):
+        return data.Subset(X, np.arange(len(X))[rows].tolist())
     return _safe_indexing(X, rows)
 
 

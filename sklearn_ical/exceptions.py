@@ -3,8 +3,10 @@
 __all__ = [
     "BatchClippedWarning",
     "CheckpointError",
+    "DropoutOffWarning",
     "EqualUtilitiesWarning",
     "LabeledRowsMissingError",
+    "NoDropoutError",
     "QueryWarning",
     "ReferenceSaturatedWarning",
     "RunFailedWarning",
@@ -19,6 +21,10 @@ class QueryWarning(UserWarning):
 
 class BatchClippedWarning(QueryWarning):
     """More rows were asked for than there are candidates; all candidates are returned."""
+
+
+class DropoutOffWarning(QueryWarning):
+    """Dropout inside some layers of a net has no fixed masks and stays off; other dropout is on."""
 
 
 class EqualUtilitiesWarning(QueryWarning):
@@ -47,3 +53,7 @@ class UnsupportedModelError(TypeError):
 
 class LabeledRowsMissingError(UnsupportedModelError):
     """The model has no posterior draws of its own, and there are no labeled rows to refit it on."""
+
+
+class NoDropoutError(UnsupportedModelError, ValueError):
+    """A net has no active dropout, so that all of its draws would be the same."""

@@ -32,6 +32,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", _backend_names(), indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the examples of docstrings that need torch where it is not installed."""
+    if importlib.util.find_spec("torch") is not None:
+        return
+    for item in items:
+        examples = getattr(getattr(item, "dtest", None), "examples", ())
+        if any("import torch" in example.source for example in examples):
+            item.add_marker(pytest.mark.skip(reason="needs torch"))
+
+
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Callable[[np.ndarray], Any]:
     """Return a function that copies a numpy array to one backend and device; numpy: read-only."""

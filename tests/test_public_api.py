@@ -13,6 +13,7 @@ import sklearn_ical
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC_MODULES = (
     "sklearn_ical",
+    "sklearn_ical.datasets",
     "sklearn_ical.dependence",
     "sklearn_ical.exceptions",
     "sklearn_ical.samplers",

@@ -6,23 +6,32 @@ from sklearn_ical.samplers._base import (
     Draws,
     evaluate_in_chunks,
     evaluate_together,
+    prepare,
     with_labeled,
 )
 from sklearn_ical.samplers._bayesian_linear import BayesianLinearSampler
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
+from sklearn_ical.samplers._deep_ensemble import DeepEnsembleSampler
 from sklearn_ical.samplers._ensemble import EnsembleSampler
 from sklearn_ical.samplers._gaussian_process import GaussianProcessSampler
+from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
+from sklearn_ical.samplers._models import net_in, untouched
 from sklearn_ical.samplers._registry import get_sampler
 
 __all__ = [
     "BaseSampler",
     "BayesianLinearSampler",
     "BootstrapSampler",
+    "DeepEnsembleSampler",
     "Draws",
     "EnsembleSampler",
     "GaussianProcessSampler",
+    "MCDropoutSampler",
     "evaluate_in_chunks",
     "evaluate_together",
     "get_sampler",
+    "net_in",
+    "prepare",
+    "untouched",
     "with_labeled",
 ]

@@ -12,6 +12,8 @@ from sklearn_ical.samples import PredictionSamples
 
 # Draws from a posterior that has infinitely many, unless the caller says otherwise.
 DEFAULT_DRAWS = 50
+# Rows that draws look at before the work, where they have to.
+PREPARED_ROWS = 16
 
 
 @runtime_checkable
@@ -22,16 +24,21 @@ class Draws(Protocol):
     `joint` is True: then all rows have to be evaluated in one call, or pool and reference rows by
     a method ``together(X, X_reference)`` that returns the samples of both. Draws may add a method
     ``chunks(X, n_rows)`` that yields the samples of consecutive chunks of `X` where that is
-    cheaper than one call per chunk, and a text `mean_differs`: why their mean is not the model's
+    cheaper than one call per chunk; a method ``prepare(X)``, called before any work, that looks at
+    the first rows of `X` for what only rows can tell: `classes`, or why there is no answer; and a
+    text `mean_differs`: why their mean is not the model's
     own prediction. Without it, it is: that of all members of a finite ensemble exactly, that of
     draws from a posterior in expectation.
     """
 
     n_draws: int
     kind: str
-    classes: Any
     weights: Any
     joint: bool
+
+    @property
+    def classes(self) -> Any:
+        """Labels of the columns, None for 0, 1, ... and for values."""
 
     def __call__(self, X: Any) -> PredictionSamples:
         """Return the predictions of all draws for the rows of `X`."""
@@ -134,6 +141,25 @@ def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionS
         yield part
 
 
+def first_rows(X: Any) -> Any:
+    """Return as many rows of `X` as draws look at before the work."""
+    return take_rows(sliceable(X), slice(0, PREPARED_ROWS))
+
+
+def prepare(draws: Draws, X: Any) -> None:
+    """Let draws look at the first rows of `X` before any work, where they ask for it.
+
+    Parameters
+    ----------
+    draws : Draws
+        With or without a method ``prepare``.
+    X : object
+        Rows that the model accepts. Not modified.
+    """
+    if hasattr(draws, "prepare") and n_rows(X):
+        draws.prepare(X)
+
+
 def choose_members(
     n_members: int, n_draws: int | None, random_state: Any, owner: str
 ) -> np.ndarray:
@@ -215,16 +241,25 @@ class DrawsAround:
         self.inner = inner
         self.n_draws = inner.n_draws
         self.kind = inner.kind
-        self.classes = inner.classes
         self.weights = inner.weights
         self.joint = inner.joint
         self.mean_differs = getattr(inner, "mean_differs", "")
+
+    @property
+    def classes(self) -> Any:
+        """Labels of the columns."""
+        return self.inner.classes
 
     def _read(self, X: Any) -> Any:
         return X
 
     def _answer(self, samples: PredictionSamples) -> PredictionSamples:
         return samples
+
+    def prepare(self, X: Any) -> None:
+        """Let the draws inside look at the first rows of `X`, as they will come to them."""
+        if hasattr(self.inner, "prepare"):
+            self.inner.prepare(self._read(first_rows(X)))
 
     def __call__(self, X: Any) -> PredictionSamples:
         return self._answer(self.inner(self._read(X)))

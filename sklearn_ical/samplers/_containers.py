@@ -9,6 +9,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+from sklearn_ical import _array
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import Draws, DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
@@ -44,7 +45,7 @@ class _TargetDraws(DrawsAround):
 
     def _answer(self, samples: PredictionSamples) -> PredictionSamples:
         """Return samples in the units of the target."""
-        values = np.asarray(samples.values)
+        values = _array.to_host(samples.values)
         noise = samples.noise_variance
         back = self._invert(values)
         if noise is not None:

@@ -24,7 +24,15 @@ from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, choose_members
 from sklearn_ical.samplers._forest import FORESTS, ForestDraws, check_forest
 from sklearn_ical.samplers._members import Members, make_draws
-from sklearn_ical.samplers._models import check_single_output, is_fitted, kept, name_of, not_fitted
+from sklearn_ical.samplers._models import (
+    check_single_output,
+    is_fitted,
+    is_net,
+    kept,
+    name_of,
+    not_fitted,
+    torch_file,
+)
 from sklearn_ical.samplers._registry import bootstrap_of, get_sampler
 
 SOURCES = {
@@ -42,11 +50,11 @@ class EnsembleSampler(BaseSampler):
     Parameters
     ----------
     ensemble : list, tuple or dict of fitted models, or fitted ensemble
-        Classifiers or regressors of whatever unlike kinds, Pipelines included; those without
-        `predict_proba` vote. Members of a list may have seen different classes: columns follow
-        the union, with probability 0 for a class that a member never saw. Or a random forest or
-        extra-trees model, whose trees are the draws; a bagging or voting model; a
-        `CalibratedClassifierCV`, by its folds; or a stacking model, by its first layer.
+        Classifiers or regressors of whatever unlike kinds, Pipelines, skorch nets and torch modules
+        included; those without `predict_proba` vote. Members of a list may have seen different
+        classes: columns follow the union, with probability 0 for a class that a member never saw.
+        Or a random forest or extra-trees model, whose trees are the draws; a bagging or voting
+        model; a `CalibratedClassifierCV`, by its folds; or a stacking model, by its first layer.
     weights : array-like of shape (n_members,), default=None
         Non-negative member weights of any positive sum; None for those of a voting model, and
         for equal weights elsewhere.
@@ -111,7 +119,7 @@ class EnsembleSampler(BaseSampler):
             check_forest(self.ensemble)
             n_members = len(self.ensemble.estimators_)
             chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
-            weights = _member_weights(self.weights, n_members, chosen)
+            weights = member_weights(self.weights, n_members, chosen, "EnsembleSampler")
             return ForestDraws(self.ensemble, chosen, weights)
         members = _members_of(self.ensemble)
         n_members = len(members.models)
@@ -122,32 +130,34 @@ class EnsembleSampler(BaseSampler):
         chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
         given = members.weights if self.weights is None else self.weights
         # Kind and classes are those of all members, whichever are drawn.
-        draws = make_draws(members).take(chosen, _member_weights(given, n_members, chosen))
+        draws = make_draws(members).take(
+            chosen, member_weights(given, n_members, chosen, "EnsembleSampler")
+        )
         if isinstance(self.ensemble, BaggingClassifier | BaggingRegressor):
             return TransformedDraws(_BaggingInput(self.ensemble), draws)
         return draws
 
 
-def _member_weights(weights: Any, n_members: int, chosen: np.ndarray) -> np.ndarray | None:
+def member_weights(
+    weights: Any, n_members: int, chosen: np.ndarray, owner: str
+) -> np.ndarray | None:
     """Return the weights of the chosen members, scaled to sum 1."""
     if weights is None:
         return None
-    weights = as_numbers(weights, "weights", "EnsembleSampler")
+    weights = as_numbers(weights, "weights", owner)
     if weights.shape != (n_members,):
         raise ValueError(
             f"weights must have one entry per member, shape ({n_members},). Got shape "
-            f"{weights.shape} in EnsembleSampler."
+            f"{weights.shape} in {owner}."
         )
     wrong = ~np.isfinite(weights) | (weights < 0)
     if wrong.any():
-        raise ValueError(
-            f"weights must be finite and >= 0. Got {weights[wrong][0]} in EnsembleSampler."
-        )
+        raise ValueError(f"weights must be finite and >= 0. Got {weights[wrong][0]} in {owner}.")
     weights = weights[chosen]
     if weights.sum() == 0:
         raise ValueError(
             "weights of the drawn members must have a positive sum. Got 0 for "
-            f"{len(chosen)} members in EnsembleSampler."
+            f"{len(chosen)} members in {owner}."
         )
     weights = check_weights(weights / weights.sum(), len(chosen))
     weights.flags.writeable = False
@@ -168,13 +178,20 @@ def _members_of(ensemble: Any) -> Members:
 @_members_of.register(list)
 @_members_of.register(tuple)
 def _of_sequence(ensemble: Any) -> Members:
-    return Members("EnsembleSampler", _numbered(ensemble), [kept(model) for model in ensemble])
+    return Members("EnsembleSampler", _numbered(ensemble), [_member(model) for model in ensemble])
 
 
 @_members_of.register(Mapping)
 def _of_mapping(ensemble: Mapping[Any, Any]) -> Members:
     names = [f"{key!r} ({type(member).__name__})" for key, member in ensemble.items()]
-    return Members("EnsembleSampler", names, [kept(model) for model in ensemble.values()])
+    return Members("EnsembleSampler", names, [_member(model) for model in ensemble.values()])
+
+
+def _member(model: Any) -> Any:
+    """Return a fitted model of whatever kind as one that a later fit does not reach."""
+    if is_net(model):
+        return torch_file("_members", "EnsembleSampler").member_of(model, "EnsembleSampler")
+    return kept(model)
 
 
 @_members_of.register(BaggingClassifier)
@@ -325,8 +342,6 @@ for ensemble_class in (
     BaggingRegressor,
     VotingClassifier,
     VotingRegressor,
-    list,
-    tuple,
     dict,
 ):
     get_sampler.register(ensemble_class, EnsembleSampler)

@@ -143,7 +143,10 @@ class ClassifierDraws:
             votes = [self._votes(k, X, n_points) for k in range(self.n_draws)]
             values = np.stack(votes, axis=1)
         else:
-            values = np.zeros((n_points, self.n_draws, len(self.classes)))
+            # No more digits than each member has.
+            digits = [getattr(model, "output_dtype", np.float64) for model in self.members.models]
+            shape = (n_points, self.n_draws, len(self.classes))
+            values = np.zeros(shape, min(digits, key=lambda dtype: np.dtype(dtype).itemsize))
             for k in range(self.n_draws):
                 if self.votes[k]:
                     values[np.arange(n_points), k, self._votes(k, X, n_points)] = 1

@@ -1,6 +1,9 @@
 """What can be told of a model from the outside: name, sort, outputs, whether it is fitted."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -121,3 +124,66 @@ def _n_class_outputs(model: Any) -> int | None:
         return len(classes)  # type: ignore[arg-type]
     n_units = getattr(model, "n_outputs_", 1)
     return n_units if getattr(model, "out_activation_", "") == "logistic" and n_units > 1 else None
+
+
+def torch_file(name: str, owner: str) -> Any:
+    """Return a file of this package that knows torch, or say how to install it."""
+    try:
+        return import_module(f"sklearn_ical.samplers._torch.{name}")
+    except ImportError as err:
+        if (err.name or "").partition(".")[0] != "torch":
+            raise
+        raise ImportError(
+            f'{owner} requires torch. Install it with "pip install sklearn-ical[torch]".'
+        ) from err
+
+
+def is_net(model: Any) -> bool:
+    """Tell whether a model is a torch module or a skorch net, without loading either package."""
+    packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+    module = "torch" in packages and hasattr(model, "named_parameters")
+    return module or ("skorch" in packages and hasattr(model, "evaluation_step"))
+
+
+def net_in(model: Any) -> Any:
+    """Return the net that a model is or ends in, behind pipelines and searches.
+
+    Parameters
+    ----------
+    model : object
+        Of any kind. Neither torch nor skorch is loaded to tell.
+
+    Returns
+    -------
+    net : skorch net, torch.nn.Module or None
+        None where the model has nothing to do with torch.
+    """
+    while isinstance(model, Pipeline) or is_search(model) or isinstance(model, FrozenEstimator):
+        if isinstance(model, Pipeline):
+            model = model.steps[-1][1] if model.steps else None
+        else:
+            model = refittable(model)
+    return model if is_net(model) else None
+
+
+@contextmanager
+def untouched(model: Any) -> Iterator[None]:
+    """Bring back the modes of a net that a model ends in, which its predictions change.
+
+    Global generators of random numbers come back, too. Other models are left alone.
+
+    Parameters
+    ----------
+    model : object
+        Of any kind.
+
+    Returns
+    -------
+    around : context manager
+    """
+    net = net_in(model)
+    around = nullcontext()
+    if net is not None:
+        around = torch_file("_nets", "MCDropoutSampler").untouched(net)
+    with around:
+        yield

@@ -25,6 +25,8 @@ from sklearn_ical.samples import PredictionSamples
 BY_PACKAGE = {
     "catboost": "sklearn_ical.samplers._boosting",
     "skactiveml": "sklearn_ical.samplers._skactiveml",
+    "skorch": "sklearn_ical.samplers._torch._nets",
+    "torch": "sklearn_ical.samplers._torch._nets",
     "xgboost": "sklearn_ical.samplers._boosting",
 }
 REFUSED: dict[str | None, str] = {

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
+from sklearn_ical import _array
 from sklearn_ical.samplers._base import (
     BaseSampler,
     Draws,
@@ -57,9 +58,14 @@ class _WiderDraws(DrawsAround):
 
     def __init__(self, inner: Draws, classes: Any) -> None:
         super().__init__(inner)
-        self.classes = np.array(classes)
-        self.classes.flags.writeable = False
-        self.columns = np.searchsorted(self.classes, inner.classes)
+        self._classes = np.array(classes)
+        self._classes.flags.writeable = False
+        self.columns = np.searchsorted(self._classes, inner.classes)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """Labels of the columns."""
+        return self._classes
 
     def _answer(self, samples: PredictionSamples) -> PredictionSamples:
         """Return samples with a column, or a code, for every class."""
@@ -68,7 +74,7 @@ class _WiderDraws(DrawsAround):
         else:
             shape = (samples.n_points, samples.n_draws, len(self.classes))
             values = np.zeros(shape)
-            values[:, :, self.columns] = samples.values
+            values[:, :, self.columns] = _array.to_host(samples.values)
         return PredictionSamples.trusted(
             values, self.kind, classes=self.classes, weights=self.weights
         )

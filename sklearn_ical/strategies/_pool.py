@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
 from sklearn_ical.samplers import (
+    DeepEnsembleSampler,
     Draws,
     evaluate_in_chunks,
     evaluate_together,
     get_sampler,
+    net_in,
+    prepare,
+    untouched,
     with_labeled,
 )
 from sklearn_ical.samples import PredictionSamples, concatenate
@@ -44,8 +49,12 @@ class Predictions:
         self.n_points = samples.n_points if samples is not None else n_rows(X)
         self.n_draws: int = source.n_draws
         self.kind: str = source.kind
-        self.classes = source.classes
         self.weights = source.weights
+
+    @property
+    def classes(self) -> Any:
+        """Labels of the columns, None for values."""
+        return self._draws.classes if self._samples is None else self._samples.classes
 
     @classmethod
     def of_draws(
@@ -60,6 +69,7 @@ class Predictions:
         others = {"X_reference": X_reference, "X_labeled": X_labeled}
         given = {name: rows for name, rows in others.items() if rows is not None}
         if not getattr(draws, "joint", False):
+            prepare(draws, X)
             read = {name: cls(draws=draws, X=rows) for name, rows in given.items()}
             pool = cls(draws=draws, X=X)
         elif not given:
@@ -425,12 +435,15 @@ class _ModelMean:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.classes = getattr(model, "classes_", None)
+        self.classes: Any = getattr(model, "classes_", None)
 
     def __call__(self, X: Any) -> PredictionSamples:
-        proba = self.model.predict_proba(X)
+        with untouched(self.model):
+            proba = self.model.predict_proba(X)
         if not isinstance(proba, list) and getattr(proba, "ndim", None) == 2:
-            return PredictionSamples(proba[:, None, :], classes=self.classes)
+            # A net may have more outputs than labels were seen.
+            known = net_in(self.model) is None or len(self.classes) == proba.shape[1]
+            return PredictionSamples(proba[:, None, :], classes=self.classes if known else None)
         got = f"a list of {len(proba)} arrays" if isinstance(proba, list) else repr(proba)
         raise ValueError(
             f"predict_proba of {type(self.model).__name__} must return one (n_points, n_classes) "
@@ -438,9 +451,13 @@ class _ModelMean:
         )
 
 
-def _mean_draws(model: Any) -> _ModelMean | None:
-    """Return the model's mean as draws, or None where it has no `predict_proba` of its own."""
-    if isinstance(model, type) or not callable(getattr(model, "predict_proba", None)):
+def _mean_draws(model: Any) -> Any:
+    """Return the model's mean as draws, or None where it does not predict probabilities itself."""
+    net = net_in(model)
+    if net is not None and net is model and not hasattr(net, "predict_proba"):  # a bare module
+        return DeepEnsembleSampler([net]).draw()
+    no_classes = net is not None and is_regressor(net)  # whose predict_proba is its predict
+    if isinstance(model, type) or no_classes or not callable(getattr(model, "predict_proba", None)):
         return None
     return _ModelMean(model)
 

@@ -18,7 +18,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_ical import ICALQuery
-from sklearn_ical.samplers import BootstrapSampler, EnsembleSampler, get_sampler
+from sklearn_ical.samplers import (
+    BootstrapSampler,
+    DeepEnsembleSampler,
+    EnsembleSampler,
+    MCDropoutSampler,
+    get_sampler,
+)
 from tests.fitted_models import CLASSIFIERS, Fitted, fitted
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +83,11 @@ def rows() -> list[tuple[str, str, str]]:
         groups.setdefault((sampler.source, sampler.cost), []).append(label)
     stacking = EnsembleSampler(models()["`StackingClassifier`"].model)
     groups[stacking.source, stacking.cost] = ["`EnsembleSampler(stacking)`"]
+    # Tested with nets of their own, where torch is installed.
+    nets = "skorch nets and torch modules with dropout, also behind a `Pipeline` or in a search"
+    groups[MCDropoutSampler.source, MCDropoutSampler.cost] = [nets]
+    several = (DeepEnsembleSampler.source, DeepEnsembleSampler.cost)
+    groups[several].append("list of nets, `DeepEnsembleSampler(files, template=net)`")
     return [(", ".join(labels), *how) for how, labels in groups.items()]
 
 

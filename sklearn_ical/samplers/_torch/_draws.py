@@ -1,0 +1,286 @@
+"""Draws of a net by dropout masks: the plain way, one pass per draw, and the fast way, one for all.
+
+In the fast way rows become rows x draws at the first dropout, so that what comes before it is done
+once per row. It is used only where it was seen to give what the plain way gives.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from sklearn_ical import _array
+from sklearn_ical._validation import warn
+from sklearn_ical.exceptions import DropoutOffWarning, NoDropoutError, UnsupportedModelError
+from sklearn_ical.samplers._base import first_rows
+from sklearn_ical.samplers._torch._dropout import (
+    Call,
+    Masked,
+    Masks,
+    NotExpandableError,
+    NotSteadyError,
+    Trace,
+    located,
+)
+from sklearn_ical.samplers._torch._nets import Net, Size, form_of, in_passes, part_of, rows_of
+from sklearn_ical.samples import PredictionSamples
+
+_LOG = logging.getLogger("sklearn_ical.samplers")
+
+# Draws that the two ways are compared on.
+COMPARED_DRAWS = 2
+# Relative differences that rounding explains, by the bits of the dtype.
+ROUNDING = {16: 2e-2, 32: 1e-4, 64: 1e-9}
+ROUNDING_OF_ACCELERATORS = 2e-3  # which may shorten float32 in products
+
+
+@dataclass
+class Plan(Size):
+    """How rows of one form are asked about.
+
+    Attributes
+    ----------
+    n_draws : int
+        Draws of one pass, where one pass does for several.
+    calls : list of Call
+        Dropout calls of a pass.
+    masks : Masks
+    fallback : str
+        Why every draw needs a pass of its own; empty where one pass does for all.
+    """
+
+    n_draws: int
+    calls: list[Call]
+    masks: Masks
+    fallback: str = ""
+
+    def halve(self, n_rows: int) -> bool:
+        if n_rows == 1 and self.n_draws > 1 and not self.fallback:
+            self.n_draws //= 2
+            return True
+        return super().halve(n_rows)
+
+
+class DropoutDraws:
+    """Functions of a net under fixed dropout masks.
+
+    Parameters
+    ----------
+    net : Net
+    n_draws : int
+    root : int
+        The root seed of the masks.
+
+    Attributes
+    ----------
+    fallback : str or None
+        Why every draw needs a pass of its own; empty where the layers before the first dropout
+        are run once per row; None before rows have been seen.
+    """
+
+    joint = False
+    weights = None
+    mean_differs = "the model predicts without dropout"
+
+    def __init__(self, net: Net, n_draws: int, root: int) -> None:
+        self.net = net
+        self.n_draws = n_draws
+        self.root = root
+        self.kind = net.kind
+        self.fallback: str | None = None
+        self._n_outputs: int | None = None
+        self._plans: dict[Any, Plan] = {}
+
+    @property
+    def classes(self) -> Any:
+        """Labels of the columns; which they are is certain once rows have been seen."""
+        return self.net.classes(self._n_outputs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_plans": {}, "fallback": None}
+
+    def prepare(self, X: Any) -> None:
+        """Find out from a few rows how the net is to be asked, or why it cannot be."""
+        self(first_rows(X))
+
+    def __call__(self, X: Any) -> PredictionSamples:
+        values = self.net.answers(X, self._of_batch)
+        if self.kind == "proba":
+            self._n_outputs = int(values.shape[2])
+        return self.net.samples(values, classes=self.classes)
+
+    def _of_batch(self, inputs: Any) -> Any:
+        """Return the outputs of one batch for all draws, (n_rows, n_draws, ...)."""
+        plan = self._plan_for(inputs)
+        return in_passes(inputs, plan, lambda rows: self._of_rows(rows, plan))
+
+    def _of_rows(self, inputs: Any, plan: Plan) -> Any:
+        """Return the outputs of as many rows as fit in one pass, (n_rows, n_draws, ...)."""
+        parts = []
+        if plan.fallback:
+            for k in range(self.n_draws):
+                parts.append(self._plain(inputs, plan, k))
+            return torch.stack(parts, dim=1)
+        for first in range(0, self.n_draws, plan.n_draws):
+            some = slice(first, min(first + plan.n_draws, self.n_draws))
+            parts.append(self._expanded(inputs, plan, some))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _plain(self, inputs: Any, plan: Plan, k: int) -> Any:
+        """Return the outputs of one draw, (n_rows, ...)."""
+        mode = Masked(plan.calls, plan.masks, rows_of(inputs), slice(k, k + 1), expand=False)
+        try:
+            output = self.net.outputs(inputs, mode)
+        except NotSteadyError as err:
+            raise self._unsteady(err) from err
+        if mode.n_calls != len(plan.calls):
+            raise self._unsteady(
+                NotSteadyError(f"makes {mode.n_calls} dropout calls, not {len(plan.calls)}")
+            )
+        return output
+
+    def _expanded(self, inputs: Any, plan: Plan, draws: slice) -> Any:
+        """Return the outputs of some draws by one pass, (n_rows, n_some, ...)."""
+        n, m = rows_of(inputs), draws.stop - draws.start
+        mode = Masked(plan.calls, plan.masks, n, draws, expand=True)
+        output = self.net.outputs(inputs, mode)
+        if output.shape[0] != n * m:
+            raise NotExpandableError(f"{output.shape[0]} outputs came out of {n} rows x {m} draws")
+        return output.reshape(n, m, *output.shape[1:])
+
+    def _unsteady(self, err: Exception) -> UnsupportedModelError:
+        return UnsupportedModelError(
+            f"{self.net.name} cannot be given fixed dropout masks: it {err}. Got it in "
+            f"{self.net.owner}; pass a list of several fitted nets instead."
+        )
+
+    def _plan_for(self, inputs: Any) -> Plan:
+        """Return how rows of this form are asked about; found out at the first batch of many."""
+        form = form_of(inputs)
+        if form not in self._plans:
+            plan = self._plan(inputs)
+            if plan.fallback:
+                _LOG.info("%s: a whole pass for each draw, as %s", self.net.name, plan.fallback)
+            if rows_of(inputs) == 1:  # too few to see what the fast way does
+                return plan
+            self._plans[form] = plan
+            self.fallback = plan.fallback
+        return self._plans[form]
+
+    def _plan(self, inputs: Any) -> Plan:
+        n_few, n_more = 2, 3
+        few, more = Trace(), Trace()
+        self.net.outputs(_some(inputs, n_few), few)
+        self.net.outputs(_some(inputs, n_more), more)
+        self._check_dropout(few)
+        try:
+            calls = located(few, more, n_few, n_more)
+        except NotSteadyError as err:
+            raise self._unsteady(err) from err
+        before, after = _row_bytes(few, more, n_more - n_few)
+        masks = Masks(self.root, self.n_draws)
+        plan = Plan(1, self.n_draws, calls, masks)
+        plan.fallback = self._difference(inputs, plan, _unlike_rows(few, more))
+        device = next((t.device for t in self.net.module.parameters()), torch.device("cpu"))
+        room = _array.working_bytes()
+        room = room if device.type != "cpu" else min(room, _array.CHUNK_BYTES)
+        if plan.fallback:
+            plan.n_rows = max(1, room // max(before, after, 1))
+        else:
+            plan.n_draws = max(1, min(self.n_draws, room // max(after, 1)))
+            plan.n_rows = max(1, room // max(before, after * plan.n_draws, 1))
+        return plan
+
+    def _check_dropout(self, trace: Trace) -> None:
+        """Refuse nets without dropout, and name the layers whose dropout stays off."""
+        names = [
+            name.partition(".")[2] or type(module).__name__
+            for name, module in self.net.module.named_modules()
+            if isinstance(module, torch.nn.RNNBase) and module.dropout > 0 and module.num_layers > 1
+        ]
+        if trace.off and trace.calls:
+            warn(
+                f"The dropout inside {', '.join(names)} of {self.net.name} stays off for packed "
+                f"sequences in {self.net.owner}; draws differ by its other dropouts alone.",
+                DropoutOffWarning,
+            )
+        if not trace.calls:
+            found = f"no dropout with p > 0 in {self.net.name}"
+            if trace.off:
+                found = f"dropout in {self.net.name} only inside {', '.join(names)}, which is off "
+                found += "for packed sequences"
+            raise NoDropoutError(
+                f"{self.net.owner} found {found}, so all {self.n_draws} draws would be identical. "
+                "Train a net with dropout, or pass a list of several fitted nets, or "
+                "BootstrapSampler(net)."
+            )
+
+    def _difference(self, inputs: Any, plan: Plan, n: int) -> str:
+        """Return how the fast way differs from the plain one on a few rows, or nothing."""
+        rows = _some(inputs, n)
+        m = min(COMPARED_DRAWS, self.n_draws)
+        plain = torch.stack([self._plain(rows, plan, k) for k in range(m)], dim=1)
+        again = self._plain(rows, plan, 0)
+        if not torch.equal(plain[:, 0], again) and not _close(plain[:, 0], again):
+            raise UnsupportedModelError(
+                f"{self.net.name} must be the same function in every pass with the same masks. Got "
+                f"other outputs for the same rows in {self.net.owner}: it draws random numbers of "
+                "its own, or keeps count of passes."
+            )
+        if rows_of(inputs) == 1:
+            return "there is one row"
+        order = torch.arange(n - 1, -1, -1)
+        half = (n + 1) // 2
+        if not _close(self._plain(part_of(rows, order), plan, 0), plain[order, 0]) or not _close(
+            self._plain(part_of(rows, slice(half)), plan, 0), plain[:half, 0]
+        ):
+            return "the output of a row depends on the rows beside it"
+        try:
+            fast = self._expanded(rows, plan, slice(0, m))
+            moved = self._expanded(part_of(rows, order), plan, slice(0, m))
+        except (NotExpandableError, NotSteadyError) as err:
+            return str(err)
+        except (RuntimeError, ValueError, IndexError, AssertionError) as err:
+            return f"rows x draws do not pass: {str(err).strip().splitlines()[0]}"
+        if not _close(fast, plain) or not _close(moved, plain[order]):
+            return "rows x draws give other outputs than one pass for each draw"
+        return ""
+
+
+def _some(inputs: Any, n: int) -> Any:
+    """Return the first `n` rows of a batch, from the start again where there are fewer."""
+    return part_of(inputs, torch.arange(n) % rows_of(inputs))
+
+
+def _unlike_rows(few: Trace, more: Trace) -> int:
+    """Return a number of rows that no axis of the tensors of two traces has, alone or by draws."""
+    pairs = zip(few.sizes, more.sizes, strict=False)
+    taken = {
+        a
+        for (_, first), (_, second) in pairs
+        for a, b in zip(first, second, strict=False)
+        if a == b
+    }
+    n = 4  # two of each half
+    while n in taken or n * COMPARED_DRAWS in taken:
+        n += 1
+    return n
+
+
+def _row_bytes(few: Trace, more: Trace, n_rows: int) -> tuple[int, int]:
+    """Return the bytes of the largest tensor per row, before the first dropout and from it on."""
+    first = few.first or 0
+    grown = [(b - a) // n_rows for (a, _), (b, _) in zip(few.sizes, more.sizes, strict=False)]
+    return max(grown[:first], default=0), max(grown[first:], default=0)
+
+
+def _close(got: Any, expected: Any) -> bool:
+    """Tell whether two outputs are equal up to rounding."""
+    if got.shape != expected.shape:
+        return False
+    rtol = ROUNDING[torch.finfo(got.dtype).bits]
+    if got.device.type != "cpu":
+        rtol = max(rtol, ROUNDING_OF_ACCELERATORS)
+    scale = max(1.0, float(expected.abs().max()))
+    return bool(torch.allclose(got, expected, rtol=rtol, atol=rtol * scale, equal_nan=True))

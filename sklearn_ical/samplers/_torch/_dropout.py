@@ -1,0 +1,428 @@
+"""Dropout as fixed functions: masks without a batch axis, put in place of torch's own noise.
+
+What net is run, on which rows and in what chunks, is not known here.
+"""
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from sklearn_ical._random import DRAWS
+
+# The functions through which all dropout goes that is no part of a fused layer, by what they drop:
+# single entries, or channels as a whole. Those marked "alpha" keep mean and variance of SELU nets.
+DROPOUTS = {
+    F.dropout: ("entry", False),
+    F.dropout1d: ("channel", False),
+    F.dropout2d: ("channel", False),
+    F.dropout3d: ("channel", False),
+    F.alpha_dropout: ("entry", True),
+    F.feature_alpha_dropout: ("channel", True),
+    torch.dropout: ("entry", False),
+    torch.dropout_: ("entry", False),
+    torch.feature_dropout: ("channel", False),
+    torch.feature_dropout_: ("channel", False),
+    torch.alpha_dropout: ("entry", True),
+    torch.alpha_dropout_: ("entry", True),
+    torch.feature_alpha_dropout: ("channel", True),
+    torch.feature_alpha_dropout_: ("channel", True),
+}
+IN_PLACE = {
+    torch.dropout_,
+    torch.feature_dropout_,
+    torch.alpha_dropout_,
+    torch.feature_alpha_dropout_,
+}
+# Axes of an input of these with a batch axis; with one less there is none, and torch adds one.
+BATCHED_NDIM = {F.dropout1d: 3, F.dropout3d: 5}
+RECURRENT = {torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu}
+ATTENTION = {F.multi_head_attention_forward, F.scaled_dot_product_attention}
+# SELU's limit for large negative inputs, with the sign turned.
+ALPHA = 1.7580993408473766
+
+
+class NotSteadyError(Exception):
+    """What a net does with dropout differs between the rows of two passes."""
+
+
+class NotExpandableError(Exception):
+    """Rows cannot become rows x draws at the first dropout of a net."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One dropout call of a forward pass.
+
+    Attributes
+    ----------
+    p : float
+        Probability of being dropped, > 0.
+    alpha : bool
+        Whether what is dropped takes the limit of SELU.
+    shape : tuple of int
+        Shape of the noise as torch draws it for the rows at hand.
+    inner : bool
+        Whether the noise is that of a fused layer: attention, recurrent.
+    axis, factor : int
+        The axis of the noise along which the rows lie, -1 for none, and how many entries of it
+        belong to each row.
+    """
+
+    p: float
+    alpha: bool
+    shape: tuple[int, ...]
+    inner: bool = False
+    axis: int = -1
+    factor: int = 1
+
+    @property
+    def mask_shape(self) -> tuple[int, ...]:
+        """Shape of the mask of one draw: that of the noise, without the axis of the rows."""
+        shape = list(self.shape)
+        if self.axis >= 0:
+            # Heads of an attention layer share an axis with the rows, and have masks of their own.
+            shape[self.axis] = self.factor if self.inner else 1
+        return tuple(shape)
+
+
+class DropoutMode(TorchFunctionMode):
+    """Sees every dropout call of a forward pass; a subclass says what becomes of it.
+
+    Attributes
+    ----------
+    n_calls : int
+        Active calls so far.
+    off : int
+        Dropouts inside fused layers that had to stay off.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_calls = 0
+        self.off = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in DROPOUTS:
+            return self._of_dropout(func, *args, **kwargs)
+        if func in RECURRENT or func in ATTENTION:
+            return self._of_fused(func, args, kwargs)
+        result = func(*args, **kwargs)
+        self.note(result)
+        return result
+
+    def note(self, result: Any) -> None:
+        """Look at what a function of torch returned."""
+
+    def drop(self, x: Any, call: Call, inplace: bool) -> Any:
+        """Return the input of a dropout call with its noise applied."""
+        raise NotImplementedError
+
+    def keep(self, like: Any, call: Call) -> Any:
+        """Return the noise of a fused layer, 1 where it keeps, in the shape of `like`."""
+        raise NotImplementedError
+
+    def _of_dropout(
+        self,
+        func: Any,
+        input: Any,
+        p: float = 0.5,
+        training: bool = False,
+        inplace: bool = False,
+        **renamed: Any,
+    ) -> Any:
+        # Whatever `training` says: nets are asked in eval mode. Nor does its other name matter.
+        p = float(p)
+        if not 0 < p <= 1:
+            return func(input, p, False)  # which also refuses what is no probability
+        unit, alpha = DROPOUTS[func]
+        shape = list(input.shape)
+        if unit == "channel":
+            first = 1 if input.ndim == BATCHED_NDIM.get(func, 0) - 1 else 2
+            shape[first:] = [1] * (input.ndim - first)
+        call = Call(p, alpha, tuple(shape))
+        result = self.drop(input, call, inplace or func in IN_PLACE)
+        self.n_calls += 1
+        self.note(result)
+        return result
+
+    def _of_fused(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        p, switched = _switched_on(func, args, kwargs)
+        if p > 0 and switched is None:
+            self.off += 1
+        if p == 0 or switched is None:
+            result = func(*args, **kwargs)
+        else:
+            with (
+                _InnerNoise(self, p),
+                sdpa_kernel(SDPBackend.MATH),
+                torch.backends.cudnn.flags(enabled=False),
+            ):
+                result = func(*switched[0], **switched[1])
+        for part in result if isinstance(result, tuple) else (result,):
+            self.note(part)
+        return result
+
+
+def _switched_on(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[float, tuple[Any, dict[str, Any]] | None]:
+    """Return the dropout probability inside a fused layer, and its arguments with dropout on.
+
+    Packed sequences have None for these: their rows are cut and laid one into another.
+    """
+    if func is F.scaled_dot_product_attention:
+        p = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0)
+        return float(p), (args, kwargs)
+    if func is F.multi_head_attention_forward:
+        given = inspect.signature(func).bind(*args, **kwargs).arguments
+        return float(given["dropout_p"]), ((), {**given, "training": True})
+    packed = not isinstance(args[2], list | tuple)  # weights come later there
+    place = 6 if packed else 5
+    n_layers, p = args[place - 1], float(args[place])
+    if n_layers == 1:
+        return 0.0, None
+    return p, None if packed else ((*args[: place + 1], True, *args[place + 2 :]), kwargs)
+
+
+class _InnerNoise(TorchDispatchMode):
+    """Replaces the noise that a fused layer draws within itself."""
+
+    def __init__(self, outer: DropoutMode, p: float) -> None:
+        super().__init__()
+        self.outer = outer
+        self.p = p
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.ops.aten.bernoulli_.float:
+            return args[0].copy_(self._keep(args[0]))
+        if func is torch.ops.aten.native_dropout.default:
+            keep = self._keep(args[0])
+            scale = 0.0 if self.p == 1 else 1 / (1 - self.p)
+            return args[0] * keep * scale, keep.bool()
+        return func(*args, **(kwargs or {}))
+
+    def _keep(self, like: Any) -> Any:
+        call = Call(self.p, False, tuple(like.shape), inner=True)
+        keep = self.outer.keep(like, call)
+        self.outer.n_calls += 1
+        return keep
+
+
+class Trace(DropoutMode):
+    """Writes down the dropout calls of a pass, and how large its tensors are; drops nothing.
+
+    Attributes
+    ----------
+    calls : list of Call
+        Without an axis yet: it takes two traces to see it.
+    sizes : list of (int, tuple of int)
+        Bytes and shape of every tensor made.
+    first : int or None
+        How many of these there were before the first call.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Call] = []
+        self.sizes: list[tuple[int, tuple[int, ...]]] = []
+        self.first: int | None = None
+
+    def note(self, result: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            self.sizes.append((result.numel() * result.element_size(), tuple(result.shape)))
+
+    def drop(self, x: Any, call: Call, inplace: bool) -> Any:
+        self._write(call)
+        return x
+
+    def keep(self, like: Any, call: Call) -> Any:
+        self._write(call)
+        return torch.ones_like(like)
+
+    def _write(self, call: Call) -> None:
+        self.calls.append(call)
+        self.first = len(self.sizes) if self.first is None else self.first
+
+
+def located(few: Trace, more: Trace, n_few: int, n_more: int) -> list[Call]:
+    """Return the calls of two traces of one net, with the axes on which the rows lie.
+
+    Parameters
+    ----------
+    few, more : Trace
+        Of two passes.
+    n_few, n_more : int
+        The rows of each.
+
+    Returns
+    -------
+    calls : list of Call
+
+    Raises
+    ------
+    NotSteadyError
+        If calls differ by more than the number of rows.
+    """
+    if len(few.calls) != len(more.calls):
+        raise NotSteadyError(
+            f"makes {len(few.calls)} dropout calls for {n_few} rows and {len(more.calls)} for "
+            f"{n_more}"
+        )
+    calls = []
+    for a, b in zip(few.calls, more.calls, strict=True):
+        if (a.p, a.alpha, len(a.shape)) != (b.p, b.alpha, len(b.shape)):
+            raise NotSteadyError("makes other dropout calls for other rows")
+        axes = [
+            i for i, pair in enumerate(zip(a.shape, b.shape, strict=True)) if len(set(pair)) > 1
+        ]
+        axis = axes[0] if axes else -1
+        factor, rest = divmod(a.shape[axis], n_few) if axes else (1, 0)
+        if len(axes) > 1 or rest or (axes and b.shape[axis] != factor * n_more):
+            raise NotSteadyError(
+                f"drops entries of a tensor whose shape, {a.shape} for {n_few} rows and {b.shape} "
+                f"for {n_more}, is not one part per row: it mixes rows"
+            )
+        calls.append(Call(a.p, a.alpha, a.shape, a.inner, axis, factor))
+    return calls
+
+
+class Masks:
+    """The masks of all draws for every dropout call, made when they are first asked for.
+
+    Parameters
+    ----------
+    root : int
+        The root seed: the mask of draw k at call j keeps an entry where the stream of its own,
+        ``SeedSequence(root, spawn_key=(DRAWS, k, j))``, is at least p.
+    n_draws : int
+    """
+
+    def __init__(self, root: int, n_draws: int) -> None:
+        self.root = root
+        self.n_draws = n_draws
+        self._made: dict[Any, Any] = {}
+
+    def keep(self, j: int, call: Call, like: Any) -> Any:
+        """Return the masks of call j, 1 where it keeps, (n_draws, *mask_shape)."""
+        key = (j, like.device, like.dtype)
+        if key not in self._made:
+            self._made[key] = self._drawn(j, call, like)
+        return self._made[key]
+
+    def affine(self, j: int, call: Call, like: Any) -> tuple[Any, Any]:
+        """Return by what the input of call j is multiplied, and what is added to it or None."""
+        key = (j, like.device, like.dtype)
+        if key not in self._made:
+            keep, p = self._drawn(j, call, like), call.p
+            scale, shift = (keep / (1 - p) if p < 1 else torch.zeros_like(keep)), None
+            if call.alpha and p < 1:
+                a = ((ALPHA**2 * p + 1) * (1 - p)) ** -0.5
+                scale, shift = a * keep, ALPHA * a * (keep - 1 + p)
+            self._made[key] = scale, shift
+        return self._made[key]
+
+    def _drawn(self, j: int, call: Call, like: Any) -> Any:
+        keep = np.empty((self.n_draws, *call.mask_shape), dtype=bool)
+        for k in range(self.n_draws):
+            seed = np.random.SeedSequence(self.root, spawn_key=(DRAWS, k, j))
+            uniforms = np.random.Generator(np.random.PCG64(seed)).random(call.mask_shape)
+            np.greater_equal(uniforms, call.p, out=keep[k])
+        return torch.from_numpy(keep).to(like.device, like.dtype)
+
+
+class Masked(DropoutMode):
+    """Applies the masks of some draws to a pass over rows.
+
+    Parameters
+    ----------
+    calls : list of Call
+        Those of the net, located.
+    masks : Masks
+    n_rows : int
+        Rows that go in.
+    draws : slice
+        Draws to apply: a single one, or with `expand` any number. Rows then become rows x draws
+        at the first call, each row followed by itself for all draws.
+    expand : bool
+    """
+
+    def __init__(
+        self, calls: list[Call], masks: Masks, n_rows: int, draws: slice, *, expand: bool
+    ) -> None:
+        super().__init__()
+        self.calls = calls
+        self.masks = masks
+        self.n_rows = n_rows
+        self.draws = draws
+        self.expand = expand
+
+    def drop(self, x: Any, call: Call, inplace: bool) -> Any:
+        known = self._known(call)
+        parts = self.masks.affine(self.n_calls, known, x)
+        scale, shift = (None if m is None else self._laid(m, known) for m in parts)
+        wide, shape = self._wide(x, known)
+        result = wide * scale if shift is None else wide * scale + shift
+        result = result.reshape(shape)
+        # With more rows than before, a net that goes on with its input is found out by that.
+        return x.copy_(result) if inplace and result.shape == x.shape else result
+
+    def keep(self, like: Any, call: Call) -> Any:
+        known = self._known(call)
+        if self.expand and self.n_calls == 0:
+            raise NotExpandableError("the first dropout lies inside attention or recurrence")
+        keep = self._laid(self.masks.keep(self.n_calls, known, like), known)
+        wide, shape = self._wide(like, known)
+        return keep.expand(wide.shape).reshape(shape)
+
+    def _known(self, call: Call) -> Call:
+        """Return the call as it was located, after a look at whether it is the same."""
+        if self.n_calls >= len(self.calls):
+            raise NotSteadyError("makes more dropout calls for some rows than for others")
+        known = self.calls[self.n_calls]
+        rows = self.n_rows
+        if self.expand and self.n_calls > 0:
+            rows *= self.draws.stop - self.draws.start
+        expected = list(known.shape)
+        if known.axis >= 0:
+            expected[known.axis] = rows * known.factor
+        if (call.p, call.alpha, call.shape) != (known.p, known.alpha, tuple(expected)):
+            raise NotSteadyError(
+                f"drops {call.shape} entries with p={call.p} where {tuple(expected)} with "
+                f"p={known.p} were expected"
+            )
+        return known
+
+    def _laid(self, masks: Any, call: Call) -> Any:
+        """Return masks (n_draws, *mask_shape) with the axes of :meth:`_wide`."""
+        if not self.expand:
+            mask = masks[self.draws.start]
+            return mask.unsqueeze(call.axis) if call.inner and call.axis >= 0 else mask
+        if call.axis < 0:
+            raise NotExpandableError("a dropout applies to a tensor without rows")
+        chosen = masks[self.draws].movedim(0, call.axis)
+        return chosen.unsqueeze(call.axis)  # (..., 1, n_draws, 1 or factor, ...)
+
+    def _wide(self, x: Any, call: Call) -> tuple[Any, tuple[int, ...]]:
+        """Return `x` with axes of its own for rows and draws, and the shape of the result."""
+        shape = tuple(x.shape)
+        before, after = shape[: call.axis], shape[call.axis + 1 :]
+        if self.expand:
+            n_draws = self.draws.stop - self.draws.start
+            here = 1 if self.n_calls == 0 else n_draws
+            wide = x.reshape((*before, self.n_rows, here, call.factor, *after))
+            return wide, (*before, self.n_rows * n_draws * call.factor, *after)
+        if call.inner and call.axis >= 0:
+            return x.reshape((*before, self.n_rows, call.factor, *after)), shape
+        return x, shape

@@ -1,0 +1,427 @@
+"""A fitted net as its rows see it: batches in, checked probabilities or values out, no trace left.
+
+skorch nets and bare torch modules look alike behind this file; dropout is not known here.
+"""
+
+import logging
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import is_classifier, is_regressor
+
+from sklearn_ical._validation import check_integer, n_rows, take_rows
+from sklearn_ical.exceptions import UnsupportedModelError
+from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
+from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
+from sklearn_ical.samples import PredictionSamples
+
+_LOG = logging.getLogger("sklearn_ical.samplers")
+KINDS = ("proba", "value")
+BATCH_ROWS = 128
+OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+# What cannot be looked into while it runs, and what to do about it.
+REFUSED = (
+    (torch.jit.ScriptModule, "is compiled by torch.jit; pass the module that it was made of"),
+    (torch.nn.DataParallel, "spreads rows over devices; pass the module inside, .module"),
+    (
+        torch.nn.parallel.DistributedDataParallel,
+        "spreads rows over processes; pass the module inside, .module",
+    ),
+)
+
+
+def find_sampler(model: Any) -> MCDropoutSampler | None:
+    """Return the sampler of a net, or None for other objects of torch and skorch."""
+    return MCDropoutSampler(model) if is_net(model) else None
+
+
+class Net:
+    """A fitted skorch net or a torch module, with its weights as they are now.
+
+    Parameters
+    ----------
+    model : skorch net or torch.nn.Module
+        Fitted. Not modified; what it is trained on later does not reach this object.
+    kind, nonlinearity, classes, batch_size
+        As in :class:`MCDropoutSampler`.
+    owner : str
+        Name of the sampler, for messages.
+    state : dict of str to tensor, default=None
+        Weights and buffers to use instead of those of the model.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        kind: str | None,
+        nonlinearity: Callable[[Any], Any] | None,
+        classes: Any,
+        batch_size: int | None,
+        owner: str,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name_of(model)
+        self.owner = owner
+        if not is_net(model):
+            raise UnsupportedModelError(
+                f"model must be a fitted skorch net or a torch.nn.Module. Got {self.name} in "
+                f"{owner}; get_sampler finds the sampler of other models."
+            )
+        self.kind = _kind(model, kind, owner)
+        if nonlinearity is not None and not callable(nonlinearity):
+            raise TypeError(
+                "nonlinearity must be a function of the outputs, such as torch.nn.Softmax(dim=-1), "
+                f"or None. Got {nonlinearity!r} in {owner}."
+            )
+        self.batch_size = None
+        if batch_size is not None:
+            self.batch_size = check_integer(batch_size, "batch_size", owner)
+        self.skorch = not isinstance(model, torch.nn.Module)
+        if self.skorch and not _is_initialized(model):
+            raise not_fitted(model)
+        self._model = _shared(model) if self.skorch else model
+        self._body = _Body(self._model)
+        self._check_modules()
+        own = dict(self._body.named_parameters()) | dict(self._body.named_buffers())
+        if state is not None:
+            prefix = "module_." if self.skorch else "model."
+            own |= {prefix + name: value for name, value in state.items()}
+        self._state = {name: value.detach().clone() for name, value in own.items()}
+        self.nonlinearity = nonlinearity
+        given = getattr(model, "classes_", None) if classes is None else classes
+        self._classes = None if given is None or self.kind == "value" else np.array(given)
+        self._fixed = classes is not None
+
+    def _check_modules(self) -> None:
+        for module in self._body.modules():
+            for refused, reason in REFUSED:
+                if isinstance(module, refused):
+                    inside = "" if module is self._model else f" inside {self.name}"
+                    raise UnsupportedModelError(
+                        f"{type(module).__name__}{inside} {reason}. Got it in {self.owner}."
+                    )
+            if hasattr(module, "_orig_mod"):
+                raise UnsupportedModelError(
+                    f"{self.name} is compiled by torch.compile, which hides what it does. Pass the "
+                    f"module inside, ._orig_mod, or a net without compile, to {self.owner}."
+                )
+
+    @property
+    def module(self) -> Any:
+        """A module that holds all modules of the net."""
+        return self._body
+
+    @property
+    def dtype(self) -> Any:
+        """The numpy type of the floats of the net; float32 for shorter ones."""
+        known = next((t for t in self._state.values() if t.is_floating_point()), None)
+        return np.float64 if known is not None and known.dtype == torch.float64 else np.float32
+
+    def classes(self, n_outputs: int | None = None) -> Any:
+        """Return the labels of the columns of `n_outputs` outputs, None for values.
+
+        Before the first answer, the last linear layer tells how many outputs there are.
+        """
+        if self.kind == "value":
+            return None
+        if n_outputs is None:
+            n_outputs = self._likely_outputs()
+        labels = self._classes
+        if labels is None or len(labels) != n_outputs:
+            if self._fixed:
+                raise ValueError(
+                    f"classes must name the {n_outputs} outputs of {self.name}. Got {labels!r} in "
+                    f"{self.owner}."
+                )
+            labels = np.arange(n_outputs)
+        labels.flags.writeable = False
+        return labels
+
+    def _likely_outputs(self) -> int:
+        """Return how many outputs the last layer that tells has."""
+        sizes = [m.out_features for m in self._body.modules() if hasattr(m, "out_features")]
+        if sizes:
+            return max(2, int(sizes[-1]))  # one output stands for two classes
+        return 2 if self._classes is None else len(self._classes)
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        """Ask the net, in eval mode and without gradients, and leave no trace of it."""
+        with untouched(self._model), torch.no_grad(), warnings.catch_warnings():
+            # Nothing writes into the rows.
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            for module in self._body.modules():
+                module.training = False
+            yield
+
+    def answers(self, X: Any, of_batch: Callable[[Any], Any]) -> Any:
+        """Return what `of_batch` makes of each batch of the rows of `X`, joined, (n_rows, ...)."""
+        total, start, values = n_rows(X), 0, None
+        X = self._without_lists(X)
+        with self._at_rest():
+            for inputs in self._batches(X):
+                part = of_batch(inputs)
+                stop = start + len(part)
+                if values is None:
+                    values = part.new_empty((total, *part.shape[1:]))
+                if len(part) != rows_of(inputs) or stop > total:
+                    break
+                values[start:stop] = part
+                start = stop
+        if start != total or values is None:
+            raise UnsupportedModelError(
+                f"{self.name} must give one output for each row. Got outputs for {start} of "
+                f"{total} rows in {self.owner}; several inputs are passed as a dict or a tuple of "
+                "arrays."
+            )
+        return values
+
+    def samples(self, values: Any, **described: Any) -> PredictionSamples:
+        """Return outputs (n_rows, n_draws, ...) as samples, checked."""
+        try:
+            return PredictionSamples(values, self.kind, **described)
+        except ValueError as err:
+            if self.kind == "value" or not torch.isfinite(values).all():
+                raise ValueError(f"{self.name} gives no usable outputs. {err}") from err
+            sums = values.sum(-1)
+            raise ValueError(
+                f"{self.name} must give class probabilities. Got outputs from "
+                f"{float(values.min()):.4g} to {float(values.max()):.4g}, with sums from "
+                f"{float(sums.min()):.4g} to {float(sums.max()):.4g}, in {self.owner}. Where they "
+                "are logits, pass nonlinearity=torch.nn.Softmax(dim=-1) (skorch: "
+                "predict_nonlinearity, or the criterion CrossEntropyLoss); where they are no "
+                "classes, kind='value'."
+            ) from err
+
+    def _batches(self, X: Any) -> Iterator[Any]:
+        """Yield the inputs of consecutive rows of `X`, as many at once as the net takes."""
+        if not self.skorch:
+            size = BATCH_ROWS if self.batch_size is None else self.batch_size
+            total = n_rows(X)
+            for start in range(0, total, size):
+                yield self._as_tensors(take_rows(X, slice(start, min(start + size, total))))
+            return
+        from skorch.dataset import unpack_data
+
+        if self._model.get_params_for("iterator_valid").get("shuffle", False):
+            raise ValueError(
+                f"iterator_valid__shuffle must be False: draws belong to rows. Got True in "
+                f"{self.name} in {self.owner}."
+            )
+        dataset = self._model.get_dataset(X)
+        for batch in self._model.get_iterator(dataset, training=False):
+            inputs, _ = unpack_data(batch)
+            size = rows_of(inputs)
+            step = size if self.batch_size is None else self.batch_size
+            for start in range(0, size, step):
+                yield part_of(inputs, slice(start, min(start + step, size)))
+
+    def outputs(self, inputs: Any, mode: Any = None) -> Any:
+        """Return the outputs of one forward pass, (n_rows, n_classes) or (n_rows[, n_targets]).
+
+        Parameters
+        ----------
+        inputs : object
+            One batch, or a part of one.
+        mode : context manager, default=None
+            Entered for the forward pass alone.
+        """
+        state = dict(self._state)
+        # Buffers that a forward pass writes into do not make it another function.
+        state |= {name: state[name].clone() for name, _ in self._body.named_buffers()}
+        around = nullcontext() if mode is None else mode
+        raw = torch.func.functional_call(self._body, state, (inputs, around))
+        output = raw[0] if isinstance(raw, tuple | list) else raw
+        if not isinstance(output, torch.Tensor):
+            raise UnsupportedModelError(
+                f"{self.name} must return a tensor, or a tuple that starts with one. Got "
+                f"{type(output).__name__} in {self.owner}."
+            )
+        nonlinearity = self.nonlinearity
+        if nonlinearity is None and self.skorch:
+            nonlinearity = self._model._get_predict_nonlinearity()
+        return self._shaped(output if nonlinearity is None else nonlinearity(output))
+
+    def _shaped(self, output: Any) -> Any:
+        if output.ndim == 2 and output.shape[1] == 1:
+            output = output[:, 0]
+        if self.kind == "proba" and output.ndim == 1:  # of the second of two classes
+            output = torch.stack([1 - output, output], dim=1)
+        if output.ndim not in ((2,) if self.kind == "proba" else (1, 2)):
+            rule = "(n_rows, n_classes)" if self.kind == "proba" else "(n_rows[, n_targets])"
+            raise UnsupportedModelError(
+                f"{self.name} must return outputs of shape {rule}. Got {tuple(output.shape)} in "
+                f"{self.owner}."
+            )
+        return output
+
+    def _without_lists(self, X: Any) -> Any:
+        """Return rows of plain numbers in a list as an array; other rows as they are."""
+        if not isinstance(X, list) or hasattr(X[0], "shape") or isinstance(X[0], str | Mapping):
+            return X
+        rows = np.asarray(X)
+        return rows.astype(self.dtype) if rows.dtype.kind == "f" else rows
+
+    def _as_tensors(self, rows: Any) -> Any:
+        """Return rows for a bare module: on its device, floats in its dtype."""
+        if isinstance(rows, Mapping):
+            return {name: self._as_tensors(part) for name, part in rows.items()}
+        if isinstance(rows, tuple):
+            return tuple(self._as_tensors(part) for part in rows)
+        rows = rows if isinstance(rows, torch.Tensor) else torch.as_tensor(np.asarray(rows))
+        known = next((t for t in self._state.values() if t.is_floating_point()), rows)
+        dtype = known.dtype if rows.is_floating_point() else rows.dtype
+        return rows.detach().to(known.device, dtype)
+
+
+class _Body(torch.nn.Module):
+    """All modules of a net under one roof, for passes with weights that are handed in."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.net = None
+        if isinstance(model, torch.nn.Module):
+            self.model = model
+        else:
+            self.net = model
+            for name in model._modules:
+                setattr(self, f"{name}_", getattr(model, f"{name}_"))
+
+    def forward(self, inputs: Any, mode: Any) -> Any:
+        with mode:
+            if self.net is not None:
+                return self.net.evaluation_step((inputs, None), training=False)
+            if isinstance(inputs, Mapping):
+                return self.model(**inputs)
+            return self.model(*inputs) if isinstance(inputs, tuple) else self.model(inputs)
+
+
+def _is_initialized(net: Any) -> bool:
+    return getattr(net, "initialized_", False) and is_fitted(net)
+
+
+def _shared(net: Any) -> Any:
+    """Return a skorch net of the same modules, which a later fit gives new ones.
+
+    Copies by the copy module would copy the modules too.
+    """
+    shared = object.__new__(type(net))
+    shared.__dict__.update(net.__dict__)
+    return shared
+
+
+def _kind(model: Any, kind: str | None, owner: str) -> str:
+    """Return what a net predicts: what it was said to predict, else what its class tells."""
+    if kind is None:
+        return (
+            "value" if not isinstance(model, torch.nn.Module) and is_regressor(model) else "proba"
+        )
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}, or None. Got {kind!r} in {owner}.")
+    sorts = {"proba": is_regressor, "value": is_classifier}
+    if not isinstance(model, torch.nn.Module) and sorts[kind](model):
+        raise ValueError(
+            f"kind must be what {name_of(model)} predicts, or None. Got {kind!r} in {owner}."
+        )
+    return kind
+
+
+@contextmanager
+def untouched(model: Any) -> Iterator[None]:
+    """Bring back the modes of a net's modules and all global generators at the end."""
+    if isinstance(model, torch.nn.Module):
+        held: list[Any] = [model]
+    else:
+        names = [f"{name}_" for name in (*model._modules, *model._criteria)]
+        held = [getattr(model, name, None) for name in names]
+    parts = (part for m in held if isinstance(m, torch.nn.Module) for part in m.modules())
+    modes = [(module, module.training) for module in parts]
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
+
+
+@dataclass
+class Size:
+    """How much goes into one pass; less once memory ran out.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of one pass.
+    """
+
+    n_rows: int
+
+    def halve(self, n_rows: int) -> bool:
+        """Plan for less than `n_rows` rows; False where there is no less."""
+        self.n_rows = n_rows // 2
+        return n_rows > 1
+
+
+def in_passes(inputs: Any, size: Size, of_rows: Callable[[Any], Any]) -> Any:
+    """Return what `of_rows` makes of a batch, in parts of the size planned.
+
+    Where memory runs out, the size is halved and the part asked for again.
+    """
+    total, start, parts = rows_of(inputs), 0, []
+    while start < total:
+        stop = min(start + size.n_rows, total)
+        rows = inputs if stop - start == total else part_of(inputs, slice(start, stop))
+        try:
+            parts.append(of_rows(rows))
+            start = stop
+        except (RuntimeError, MemoryError) as err:
+            if not _is_out_of_memory(err) or not size.halve(stop - start):
+                raise
+            _LOG.info("out of memory with %d rows: going on with less", stop - start)
+        if start < stop and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _is_out_of_memory(err: BaseException) -> bool:
+    if isinstance(err, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(sign in str(err).lower() for sign in OUT_OF_MEMORY)
+
+
+def rows_of(inputs: Any) -> int:
+    """Return the number of rows of one batch, whatever holds them."""
+    if isinstance(inputs, Mapping):
+        return rows_of(next(iter(inputs.values())))
+    if isinstance(inputs, list | tuple):
+        return rows_of(inputs[0])
+    return len(inputs)
+
+
+def part_of(inputs: Any, rows: Any) -> Any:
+    """Return some rows of one batch: a slice, or an index tensor on the host."""
+    if isinstance(inputs, Mapping):
+        return {name: part_of(part, rows) for name, part in inputs.items()}
+    if isinstance(inputs, list | tuple):
+        return type(inputs)(part_of(part, rows) for part in inputs)
+    return inputs[rows]
+
+
+def form_of(inputs: Any) -> Any:
+    """Return what batches of equally shaped rows have in common."""
+    if isinstance(inputs, Mapping):
+        return tuple((name, form_of(part)) for name, part in inputs.items())
+    if isinstance(inputs, list | tuple):
+        return tuple(form_of(part) for part in inputs)
+    return tuple(inputs.shape[1:]), inputs.dtype
