@@ -15,7 +15,7 @@ from sklearn_ical.samplers._deep_ensemble import DeepEnsembleSampler
 from sklearn_ical.samplers._ensemble import EnsembleSampler
 from sklearn_ical.samplers._gaussian_process import GaussianProcessSampler
 from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
-from sklearn_ical.samplers._models import net_in, untouched
+from sklearn_ical.samplers._models import net_in, seeded_training, untouched
 from sklearn_ical.samplers._registry import get_sampler
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "get_sampler",
     "net_in",
     "prepare",
+    "seeded_training",
     "untouched",
     "with_labeled",
 ]

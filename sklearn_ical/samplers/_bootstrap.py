@@ -37,6 +37,7 @@ from sklearn_ical.samplers._models import (
     kept,
     name_of,
     refittable,
+    seeded_training,
 )
 
 METHODS = ("auto", "weights", "copies", "bayesian")
@@ -295,17 +296,19 @@ def _refit(
     model: Any, X: Any, y: np.ndarray, strata: np.ndarray, method: str, root: int, k: int
 ) -> Any:
     """Return clone k of the model, fitted on its resample."""
-    generator = np.random.default_rng(np.random.SeedSequence(root, spawn_key=(k,)))
+    seed = np.random.SeedSequence(root, spawn_key=(k,))
+    generator = np.random.default_rng(seed)
     try:
         refit = _seeded_clone(model, generator)
-        if method == "bayesian":
-            weights = generator.dirichlet(np.ones(len(y))) * len(y)
-            return refit.fit(X, y, sample_weight=weights)
-        rows = _resample(strata, generator)
-        if method == "weights":
-            counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
-            return refit.fit(X, y, sample_weight=counts)
-        return refit.fit(take_rows(X, rows), y[rows])
+        with seeded_training(refit, int(seed.generate_state(1)[0])):
+            if method == "bayesian":
+                weights = generator.dirichlet(np.ones(len(y))) * len(y)
+                return refit.fit(X, y, sample_weight=weights)
+            rows = _resample(strata, generator)
+            if method == "weights":
+                counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
+                return refit.fit(X, y, sample_weight=counts)
+            return refit.fit(take_rows(X, rows), y[rows])
     except Exception as err:
         raise UnsupportedModelError(
             f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "

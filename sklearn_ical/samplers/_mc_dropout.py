@@ -53,9 +53,10 @@ class MCDropoutSampler(BaseSampler):
     -----
     The mask of draw k at the j-th dropout call of a pass keeps an entry where a uniform number of
     ``PCG64(SeedSequence(root, spawn_key=(0, k, j)))`` is at least p. It has the shape of torch's
-    own noise without the batch axis. Dropout inside attention and recurrent layers has such masks
-    too; for packed sequences it stays off, with a warning. Everything else is in eval mode: batch
-    normalization goes by its running statistics.
+    own noise without the batch axis; where each row has several entries on that axis, as in a
+    tensor (n_rows * n_steps, n_features), the axis is that long. Dropout inside attention and
+    recurrent layers has such masks, too; for packed sequences it stays off, with a warning.
+    Everything else is in eval mode: batch normalization goes by its running statistics.
 
     Rows become rows x draws at the first dropout, so that what comes before it is done once per
     row: cost of one pass for the layers before it, and of n_draws passes for those after it. On

@@ -162,7 +162,7 @@ def net_in(model: Any) -> Any:
         if isinstance(model, Pipeline):
             model = model.steps[-1][1] if model.steps else None
         else:
-            model = refittable(model)
+            model = getattr(model, "best_estimator_", model.estimator)
     return model if is_net(model) else None
 
 
@@ -185,5 +185,30 @@ def untouched(model: Any) -> Iterator[None]:
     around = nullcontext()
     if net is not None:
         around = torch_file("_nets", "MCDropoutSampler").untouched(net)
+    with around:
+        yield
+
+
+@contextmanager
+def seeded_training(model: Any, seed: int) -> Iterator[None]:
+    """Seed the training of a model that ends in a net, which takes no `random_state`.
+
+    Nets are trained by the global generators of torch, numpy and Python, which come back as they
+    were. Other models are left alone.
+
+    Parameters
+    ----------
+    model : object
+        Of any kind, not yet fitted.
+    seed : int
+        At least 0 and below 2**32.
+
+    Returns
+    -------
+    around : context manager
+    """
+    around = nullcontext()
+    if net_in(model) is not None:
+        around = torch_file("_nets", "A net").seeded_generators(seed)
     with around:
         yield

@@ -13,6 +13,7 @@ from sklearn.model_selection import check_cv
 
 from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
+from sklearn_ical.samplers import DeepEnsembleSampler, net_in, seeded_training, untouched
 
 # Names of columns of results beside the scores.
 TAKEN = {
@@ -82,7 +83,8 @@ class Scoring:
         folds = []
         try:
             for train, test in splitter.split(X, y):
-                model = clone(estimator).fit(take_rows(X, train), y[train])
+                with seeded_training(estimator, seed):
+                    model = clone(estimator).fit(take_rows(X, train), y[train])
                 folds.append(self._scores(model, take_rows(X, test), y[test]))
         except ValueError as error:  # too few labels to split, or to fit on
             _warn_failed("cross-validation", error)
@@ -91,10 +93,11 @@ class Scoring:
         return {name: _mean_defined([fold[name] for fold in folds]) for name in folds[0]}
 
     def _scores(self, model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-        model = _with_classes_of(model, y)
-        if isinstance(self._scorers, Mapping):
-            return {n: self._try(n, scorer, model, X, y) for n, scorer in self._scorers.items()}
-        found: Any = self._try("score", self._scorers, model, X, y)
+        with untouched(model):
+            model = _with_classes_of(model, y)
+            if isinstance(self._scorers, Mapping):
+                return {n: self._try(n, scorer, model, X, y) for n, scorer in self._scorers.items()}
+            found: Any = self._try("score", self._scorers, model, X, y)
         return found if isinstance(found, dict) else {"score": found}
 
     def _undefined(self) -> dict[str, float]:
@@ -162,10 +165,14 @@ def _neg_log_loss(model: Any, X: Any, y: np.ndarray) -> float:
 
 
 class _WithClasses:
-    """A classifier as scorers see it, with probability 0 for classes it has never seen."""
+    """A classifier as scorers see it, with probability 0 for classes it has never seen.
 
-    def __init__(self, model: Any, classes: np.ndarray) -> None:
+    `known` are the classes of its columns, `classes` those and all others.
+    """
+
+    def __init__(self, model: Any, known: np.ndarray, classes: np.ndarray) -> None:
         self._model = model
+        self._known = known
         self.classes_ = classes
 
     def __getattr__(self, name: str) -> Any:
@@ -177,19 +184,24 @@ class _WithClasses:
         return self._model.__sklearn_tags__()
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        known = np.asarray(self._model.predict_proba(X))
-        proba = np.zeros((len(known), len(self.classes_)))
-        proba[:, np.searchsorted(self.classes_, self._model.classes_)] = known
+        columns = np.asarray(self._model.predict_proba(X))
+        proba = np.zeros((len(columns), len(self.classes_)))
+        proba[:, np.searchsorted(self.classes_, self._known)] = columns
         return proba
 
 
 def _with_classes_of(model: Any, y_test: np.ndarray) -> Any:
     """Return a classifier that knows the classes of the test rows, too; others as they are."""
-    known: Any = getattr(model, "classes_", None)
-    if not is_classifier(model) or isinstance(known, list) or y_test.ndim != 1:
+    own: Any = getattr(model, "classes_", None)
+    if not is_classifier(model) or isinstance(own, list) or y_test.ndim != 1:
         return model
+    net = net_in(model)
+    # Nets have columns for labels that they have not seen.
+    known = own if net is None else DeepEnsembleSampler([net]).draw().classes
     classes = np.union1d(known, y_test)
-    return model if len(classes) == len(known) else _WithClasses(model, classes)
+    if len(classes) == len(known) and np.array_equal(known, own):
+        return model
+    return _WithClasses(model, known, classes)
 
 
 def _warn_failed(name: str, error: Exception) -> None:

@@ -14,6 +14,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn_ical._random import root_seed, seeded, stream_seed
 from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
 from sklearn_ical.exceptions import CheckpointError
+from sklearn_ical.samplers import seeded_training
 from sklearn_ical.simulation._journal import Journal, read_file
 from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import rounds_bar
@@ -56,7 +57,8 @@ def simulate(
     Parameters
     ----------
     estimator : estimator
-        Cloned for each round; every `random_state` in it is set by the run.
+        Cloned for each round; every `random_state` in it is set by the run. A skorch net has none:
+        the run seeds the generators that it is trained by, and brings them back.
     X : array-like, sparse matrix, frame or list of n_points rows
         Rows whose labels may be bought.
     y : array-like of shape (n_points,) or (n_points, n_outputs), or None
@@ -351,8 +353,10 @@ class _Loop:
         if not rows:
             return None
         try:
-            clone = seeded(self.plan.estimator, stream_seed(self.root, r))
-            return clone.fit(take_rows(self.plan.X, rows), y)
+            seed = stream_seed(self.root, r)
+            clone = seeded(self.plan.estimator, seed)
+            with seeded_training(clone, seed):
+                return clone.fit(take_rows(self.plan.X, rows), y)
         except ValueError as error:
             if not self._knows_one_class(r):
                 raise

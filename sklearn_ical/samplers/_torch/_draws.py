@@ -5,7 +5,7 @@ once per row. It is used only where it was seen to give what the plain way gives
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,6 +28,9 @@ from sklearn_ical.samples import PredictionSamples
 
 _LOG = logging.getLogger("sklearn_ical.samplers")
 
+# Why nothing is known of the fast way yet.
+TOO_FEW = "the rows at hand, one or all alike, do not show whether one pass does for all draws"
+MIXED = "the output of a row depends on the rows beside it"
 # Draws that the two ways are compared on.
 COMPARED_DRAWS = 2
 # Relative differences that rounding explains, by the bits of the dtype.
@@ -117,27 +120,22 @@ class DropoutDraws:
 
     def _of_rows(self, inputs: Any, plan: Plan) -> Any:
         """Return the outputs of as many rows as fit in one pass, (n_rows, n_draws, ...)."""
-        parts = []
-        if plan.fallback:
-            for k in range(self.n_draws):
-                parts.append(self._plain(inputs, plan, k))
-            return torch.stack(parts, dim=1)
-        for first in range(0, self.n_draws, plan.n_draws):
-            some = slice(first, min(first + plan.n_draws, self.n_draws))
-            parts.append(self._expanded(inputs, plan, some))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        try:
+            if plan.fallback:
+                draws = [self._plain(inputs, plan, k) for k in range(self.n_draws)]
+                return torch.stack(draws, dim=1)
+            firsts = range(0, self.n_draws, plan.n_draws)
+            some = [slice(k, min(k + plan.n_draws, self.n_draws)) for k in firsts]
+            parts = [self._expanded(inputs, plan, draws) for draws in some]
+            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        except NotSteadyError as err:
+            raise self._unsteady(err) from err
 
     def _plain(self, inputs: Any, plan: Plan, k: int) -> Any:
         """Return the outputs of one draw, (n_rows, ...)."""
         mode = Masked(plan.calls, plan.masks, rows_of(inputs), slice(k, k + 1), expand=False)
-        try:
-            output = self.net.outputs(inputs, mode)
-        except NotSteadyError as err:
-            raise self._unsteady(err) from err
-        if mode.n_calls != len(plan.calls):
-            raise self._unsteady(
-                NotSteadyError(f"makes {mode.n_calls} dropout calls, not {len(plan.calls)}")
-            )
+        output = self.net.outputs(inputs, mode)
+        mode.check_end()
         return output
 
     def _expanded(self, inputs: Any, plan: Plan, draws: slice) -> Any:
@@ -145,8 +143,9 @@ class DropoutDraws:
         n, m = rows_of(inputs), draws.stop - draws.start
         mode = Masked(plan.calls, plan.masks, n, draws, expand=True)
         output = self.net.outputs(inputs, mode)
+        mode.check_end()
         if output.shape[0] != n * m:
-            raise NotExpandableError(f"{output.shape[0]} outputs came out of {n} rows x {m} draws")
+            raise NotExpandableError(f"it gives {output.shape[0]} outputs for {n} rows x {m} draws")
         return output.reshape(n, m, *output.shape[1:])
 
     def _unsteady(self, err: Exception) -> UnsupportedModelError:
@@ -158,15 +157,14 @@ class DropoutDraws:
     def _plan_for(self, inputs: Any) -> Plan:
         """Return how rows of this form are asked about; found out at the first batch of many."""
         form = form_of(inputs)
-        if form not in self._plans:
-            plan = self._plan(inputs)
-            if plan.fallback:
-                _LOG.info("%s: a whole pass for each draw, as %s", self.net.name, plan.fallback)
-            if rows_of(inputs) == 1:  # too few to see what the fast way does
-                return plan
-            self._plans[form] = plan
+        plan = self._plans.get(form)
+        if plan is None or (plan.fallback == TOO_FEW and rows_of(inputs) > 1):
+            plan = self._plans[form] = self._plan(inputs)
             self.fallback = plan.fallback
-        return self._plans[form]
+            if plan.fallback:
+                level = logging.WARNING if plan.fallback == MIXED else logging.INFO
+                _LOG.log(level, "%s: a pass for each draw: %s", self.net.name, plan.fallback)
+        return plan
 
     def _plan(self, inputs: Any) -> Plan:
         n_few, n_more = 2, 3
@@ -176,12 +174,14 @@ class DropoutDraws:
         self._check_dropout(few)
         try:
             calls = located(few, more, n_few, n_more)
+            plan = self._compared(inputs, calls, _unlike_rows(few, more))
+            if plan.fallback == MIXED and any(call.factor > 1 for call in calls):
+                # Entries of one row that do not lie side by side can only share a mask.
+                calls = [replace(call, apart=False) for call in calls]
+                plan = self._compared(inputs, calls, _unlike_rows(few, more))
         except NotSteadyError as err:
             raise self._unsteady(err) from err
         before, after = _row_bytes(few, more, n_more - n_few)
-        masks = Masks(self.root, self.n_draws)
-        plan = Plan(1, self.n_draws, calls, masks)
-        plan.fallback = self._difference(inputs, plan, _unlike_rows(few, more))
         device = next((t.device for t in self.net.module.parameters()), torch.device("cpu"))
         room = _array.working_bytes()
         room = room if device.type != "cpu" else min(room, _array.CHUNK_BYTES)
@@ -216,31 +216,38 @@ class DropoutDraws:
                 "BootstrapSampler(net)."
             )
 
+    def _compared(self, inputs: Any, calls: list[Call], n: int) -> Plan:
+        """Return a plan by these calls, that knows whether the fast way will do."""
+        plan = Plan(1, self.n_draws, calls, Masks(self.root, self.n_draws))
+        plan.fallback = self._difference(inputs, plan, n)
+        return plan
+
     def _difference(self, inputs: Any, plan: Plan, n: int) -> str:
         """Return how the fast way differs from the plain one on a few rows, or nothing."""
         rows = _some(inputs, n)
         m = min(COMPARED_DRAWS, self.n_draws)
         plain = torch.stack([self._plain(rows, plan, k) for k in range(m)], dim=1)
-        again = self._plain(rows, plan, 0)
-        if not torch.equal(plain[:, 0], again) and not _close(plain[:, 0], again):
+        if not _close(self._plain(rows, plan, 0), plain[:, 0]):
             raise UnsupportedModelError(
                 f"{self.net.name} must be the same function in every pass with the same masks. Got "
                 f"other outputs for the same rows in {self.net.owner}: it draws random numbers of "
                 "its own, or keeps count of passes."
             )
-        if rows_of(inputs) == 1:
-            return "there is one row"
+        if torch.equal(plain, plain[:1].expand_as(plain)):
+            return TOO_FEW
         order = torch.arange(n - 1, -1, -1)
         half = (n + 1) // 2
         if not _close(self._plain(part_of(rows, order), plan, 0), plain[order, 0]) or not _close(
             self._plain(part_of(rows, slice(half)), plan, 0), plain[:half, 0]
         ):
-            return "the output of a row depends on the rows beside it"
+            return MIXED
         try:
             fast = self._expanded(rows, plan, slice(0, m))
             moved = self._expanded(part_of(rows, order), plan, slice(0, m))
-        except (NotExpandableError, NotSteadyError) as err:
+        except NotExpandableError as err:
             return str(err)
+        except NotSteadyError as err:
+            return f"with rows x draws it {err}"
         except (RuntimeError, ValueError, IndexError, AssertionError) as err:
             return f"rows x draws do not pass: {str(err).strip().splitlines()[0]}"
         if not _close(fast, plain) or not _close(moved, plain[order]):
@@ -249,8 +256,9 @@ class DropoutDraws:
 
 
 def _some(inputs: Any, n: int) -> Any:
-    """Return the first `n` rows of a batch, from the start again where there are fewer."""
-    return part_of(inputs, torch.arange(n) % rows_of(inputs))
+    """Return `n` rows from all over a batch, some of them twice where there are fewer."""
+    total = rows_of(inputs)
+    return part_of(inputs, torch.arange(n) * total // n if n < total else torch.arange(n) % total)
 
 
 def _unlike_rows(few: Trace, more: Trace) -> int:
@@ -282,5 +290,5 @@ def _close(got: Any, expected: Any) -> bool:
     rtol = ROUNDING[torch.finfo(got.dtype).bits]
     if got.device.type != "cpu":
         rtol = max(rtol, ROUNDING_OF_ACCELERATORS)
-    scale = max(1.0, float(expected.abs().max()))
+    scale = max(1.0, float(expected.nan_to_num().abs().max()))
     return bool(torch.allclose(got, expected, rtol=rtol, atol=rtol * scale, equal_nan=True))

@@ -68,27 +68,26 @@ class Call:
         Whether what is dropped takes the limit of SELU.
     shape : tuple of int
         Shape of the noise as torch draws it for the rows at hand.
-    inner : bool
-        Whether the noise is that of a fused layer: attention, recurrent.
     axis, factor : int
         The axis of the noise along which the rows lie, -1 for none, and how many entries of it
-        belong to each row.
+        belong to each row, one after the other.
+    apart : bool
+        Whether these entries have masks of their own, or share one.
     """
 
     p: float
     alpha: bool
     shape: tuple[int, ...]
-    inner: bool = False
     axis: int = -1
     factor: int = 1
+    apart: bool = True
 
     @property
     def mask_shape(self) -> tuple[int, ...]:
         """Shape of the mask of one draw: that of the noise, without the axis of the rows."""
         shape = list(self.shape)
         if self.axis >= 0:
-            # Heads of an attention layer share an axis with the rows, and have masks of their own.
-            shape[self.axis] = self.factor if self.inner else 1
+            shape[self.axis] = self.factor if self.apart else 1
         return tuple(shape)
 
 
@@ -186,7 +185,7 @@ def _switched_on(
     if func is F.multi_head_attention_forward:
         given = inspect.signature(func).bind(*args, **kwargs).arguments
         return float(given["dropout_p"]), ((), {**given, "training": True})
-    packed = not isinstance(args[2], list | tuple)  # weights come later there
+    packed = isinstance(args[3], list | tuple)  # the weights, which else come before
     place = 6 if packed else 5
     n_layers, p = args[place - 1], float(args[place])
     if n_layers == 1:
@@ -214,7 +213,7 @@ class _InnerNoise(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def _keep(self, like: Any) -> Any:
-        call = Call(self.p, False, tuple(like.shape), inner=True)
+        call = Call(self.p, False, tuple(like.shape))
         keep = self.outer.keep(like, call)
         self.outer.n_calls += 1
         return keep
@@ -294,7 +293,7 @@ def located(few: Trace, more: Trace, n_few: int, n_more: int) -> list[Call]:
                 f"drops entries of a tensor whose shape, {a.shape} for {n_few} rows and {b.shape} "
                 f"for {n_more}, is not one part per row: it mixes rows"
             )
-        calls.append(Call(a.p, a.alpha, a.shape, a.inner, axis, factor))
+        calls.append(Call(a.p, a.alpha, a.shape, axis, factor))
     return calls
 
 
@@ -381,10 +380,17 @@ class Masked(DropoutMode):
     def keep(self, like: Any, call: Call) -> Any:
         known = self._known(call)
         if self.expand and self.n_calls == 0:
-            raise NotExpandableError("the first dropout lies inside attention or recurrence")
+            raise NotExpandableError("it has its first dropout inside attention or recurrence")
         keep = self._laid(self.masks.keep(self.n_calls, known, like), known)
         wide, shape = self._wide(like, known)
         return keep.expand(wide.shape).reshape(shape)
+
+    def check_end(self) -> None:
+        """Refuse a pass that ended with fewer calls than expected."""
+        if self.n_calls < len(self.calls):
+            raise NotSteadyError(
+                f"makes {self.n_calls} dropout calls for some rows and {len(self.calls)} for others"
+            )
 
     def _known(self, call: Call) -> Call:
         """Return the call as it was located, after a look at whether it is the same."""
@@ -408,9 +414,9 @@ class Masked(DropoutMode):
         """Return masks (n_draws, *mask_shape) with the axes of :meth:`_wide`."""
         if not self.expand:
             mask = masks[self.draws.start]
-            return mask.unsqueeze(call.axis) if call.inner and call.axis >= 0 else mask
+            return mask.unsqueeze(call.axis) if call.axis >= 0 else mask
         if call.axis < 0:
-            raise NotExpandableError("a dropout applies to a tensor without rows")
+            raise NotExpandableError("it drops entries of a tensor without rows")
         chosen = masks[self.draws].movedim(0, call.axis)
         return chosen.unsqueeze(call.axis)  # (..., 1, n_draws, 1 or factor, ...)
 
@@ -423,6 +429,6 @@ class Masked(DropoutMode):
             here = 1 if self.n_calls == 0 else n_draws
             wide = x.reshape((*before, self.n_rows, here, call.factor, *after))
             return wide, (*before, self.n_rows * n_draws * call.factor, *after)
-        if call.inner and call.axis >= 0:
+        if call.axis >= 0:
             return x.reshape((*before, self.n_rows, call.factor, *after)), shape
         return x, shape

@@ -5,6 +5,7 @@ skorch nets and bare torch modules look alike behind this file; dropout is not k
 
 import logging
 import random
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -22,6 +23,7 @@ from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
 from sklearn_ical.samples import PredictionSamples
 
 _LOG = logging.getLogger("sklearn_ical.samplers")
+_ONE = threading.RLock()
 KINDS = ("proba", "value")
 BATCH_ROWS = 128
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
@@ -94,10 +96,23 @@ class Net:
             prefix = "module_." if self.skorch else "model."
             own |= {prefix + name: value for name, value in state.items()}
         self._state = {name: value.detach().clone() for name, value in own.items()}
+        layers = self._body.named_modules()
+        self._rates = {
+            name: m.p for name, m in layers if isinstance(m, torch.nn.modules.dropout._DropoutNd)
+        }
         self.nonlinearity = nonlinearity
+        if classes is not None and self.kind == "value":
+            raise ValueError(f"classes must be None for real targets. Got {classes!r} in {owner}.")
         given = getattr(model, "classes_", None) if classes is None else classes
         self._classes = None if given is None or self.kind == "value" else np.array(given)
         self._fixed = classes is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_body"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._body = _Body(self._model)  # of the modules that the copy of the net has
 
     def _check_modules(self) -> None:
         for module in self._body.modules():
@@ -131,9 +146,9 @@ class Net:
         """
         if self.kind == "value":
             return None
+        labels: Any = self._classes
         if n_outputs is None:
-            n_outputs = self._likely_outputs()
-        labels = self._classes
+            n_outputs = len(labels) if self._fixed else self._likely_outputs()
         if labels is None or len(labels) != n_outputs:
             if self._fixed:
                 raise ValueError(
@@ -154,16 +169,27 @@ class Net:
     @contextmanager
     def _at_rest(self) -> Iterator[None]:
         """Ask the net, in eval mode and without gradients, and leave no trace of it."""
-        with untouched(self._model), torch.no_grad(), warnings.catch_warnings():
+        dropouts = {name: m for name, m in self._body.named_modules() if name in self._rates}
+        now = {name: module.p for name, module in dropouts.items()}
+        # A pass swaps the weights of the modules, which others may be asking at the same time.
+        with _ONE, untouched(self._model), torch.no_grad(), warnings.catch_warnings():
             # Nothing writes into the rows.
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             for module in self._body.modules():
                 module.training = False
-            yield
+            try:
+                for name, module in dropouts.items():
+                    module.p = self._rates[name]
+                yield
+            finally:
+                for name, module in dropouts.items():
+                    module.p = now[name]
 
     def answers(self, X: Any, of_batch: Callable[[Any], Any]) -> Any:
         """Return what `of_batch` makes of each batch of the rows of `X`, joined, (n_rows, ...)."""
         total, start, values = n_rows(X), 0, None
+        if total == 0:
+            raise ValueError(f"X must have at least one row. Got 0 rows for {self.name}.")
         X = self._without_lists(X)
         with self._at_rest():
             for inputs in self._batches(X):
@@ -190,6 +216,8 @@ class Net:
         except ValueError as err:
             if self.kind == "value" or not torch.isfinite(values).all():
                 raise ValueError(f"{self.name} gives no usable outputs. {err}") from err
+            if "probabilities" not in str(err):
+                raise
             sums = values.sum(-1)
             raise ValueError(
                 f"{self.name} must give class probabilities. Got outputs from "
@@ -237,7 +265,8 @@ class Net:
         # Buffers that a forward pass writes into do not make it another function.
         state |= {name: state[name].clone() for name, _ in self._body.named_buffers()}
         around = nullcontext() if mode is None else mode
-        raw = torch.func.functional_call(self._body, state, (inputs, around))
+        # Copies: some layers write into what they are given.
+        raw = torch.func.functional_call(self._body, state, (_copied(inputs), around))
         output = raw[0] if isinstance(raw, tuple | list) else raw
         if not isinstance(output, torch.Tensor):
             raise UnsupportedModelError(
@@ -250,6 +279,10 @@ class Net:
         return self._shaped(output if nonlinearity is None else nonlinearity(output))
 
     def _shaped(self, output: Any) -> Any:
+        if not output.is_floating_point():
+            raise UnsupportedModelError(
+                f"{self.name} must return real numbers. Got {output.dtype} in {self.owner}."
+            )
         if output.ndim == 2 and output.shape[1] == 1:
             output = output[:, 0]
         if self.kind == "proba" and output.ndim == 1:  # of the second of two classes
@@ -343,14 +376,32 @@ def untouched(model: Any) -> Iterator[None]:
         held = [getattr(model, name, None) for name in names]
     parts = (part for m in held if isinstance(m, torch.nn.Module) for part in m.modules())
     modes = [(module, module.training) for module in parts]
+    with _same_generators():
+        try:
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+
+
+@contextmanager
+def seeded_generators(seed: int) -> Iterator[None]:
+    """Seed all global generators, and bring them back at the end."""
+    with _same_generators():
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def _same_generators() -> Iterator[None]:
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         try:
             yield
         finally:
-            for module, training in modes:
-                module.training = training
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
 
@@ -369,8 +420,10 @@ class Size:
 
     def halve(self, n_rows: int) -> bool:
         """Plan for less than `n_rows` rows; False where there is no less."""
+        if n_rows == 1:
+            return False
         self.n_rows = n_rows // 2
-        return n_rows > 1
+        return True
 
 
 def in_passes(inputs: Any, size: Size, of_rows: Callable[[Any], Any]) -> Any:
@@ -418,10 +471,23 @@ def part_of(inputs: Any, rows: Any) -> Any:
     return inputs[rows]
 
 
+def _copied(inputs: Any) -> Any:
+    if isinstance(inputs, Mapping):
+        return {name: _copied(part) for name, part in inputs.items()}
+    if isinstance(inputs, list | tuple):
+        return type(inputs)(_copied(part) for part in inputs)
+    return inputs.clone() if isinstance(inputs, torch.Tensor) else inputs.copy()
+
+
 def form_of(inputs: Any) -> Any:
     """Return what batches of equally shaped rows have in common."""
     if isinstance(inputs, Mapping):
         return tuple((name, form_of(part)) for name, part in inputs.items())
     if isinstance(inputs, list | tuple):
         return tuple(form_of(part) for part in inputs)
+    if not hasattr(inputs, "shape") or not hasattr(inputs, "dtype"):
+        raise UnsupportedModelError(
+            "Batches must be tensors, or lists, tuples or dicts of tensors, whose first axis are "
+            f"the rows. Got {type(inputs).__name__} from the iterator of the net."
+        )
     return tuple(inputs.shape[1:]), inputs.dtype
