@@ -185,7 +185,7 @@ class _WithClasses:
 
     def predict_proba(self, X: Any) -> np.ndarray:
         columns = np.asarray(self._model.predict_proba(X))
-        proba = np.zeros((len(columns), len(self.classes_)))
+        proba = np.zeros((len(columns), len(self.classes_)), columns.dtype)
         proba[:, np.searchsorted(self.classes_, self._known)] = columns
         return proba
 

@@ -156,7 +156,7 @@ class DropoutDraws:
 
     def _plan_for(self, inputs: Any) -> Plan:
         """Return how rows of this form are asked about; found out at the first batch of many."""
-        form = form_of(inputs)
+        form = form_of(inputs), self._room()
         plan = self._plans.get(form)
         if plan is None or (plan.fallback == TOO_FEW and rows_of(inputs) > 1):
             plan = self._plans[form] = self._plan(inputs)
@@ -182,15 +182,19 @@ class DropoutDraws:
         except NotSteadyError as err:
             raise self._unsteady(err) from err
         before, after = _row_bytes(few, more, n_more - n_few)
-        device = next((t.device for t in self.net.module.parameters()), torch.device("cpu"))
-        room = _array.working_bytes()
-        room = room if device.type != "cpu" else min(room, _array.CHUNK_BYTES)
+        room = self._room()
         if plan.fallback:
             plan.n_rows = max(1, room // max(before, after, 1))
         else:
             plan.n_draws = max(1, min(self.n_draws, room // max(after, 1)))
             plan.n_rows = max(1, room // max(before, after * plan.n_draws, 1))
         return plan
+
+    def _room(self) -> int:
+        """Return the bytes that the largest tensor of a pass may have."""
+        on_host = all(tensor.device.type == "cpu" for tensor in self.net.module.parameters())
+        room = _array.working_bytes()
+        return min(room, _array.CHUNK_BYTES) if on_host else room
 
     def _check_dropout(self, trace: Trace) -> None:
         """Refuse nets without dropout, and name the layers whose dropout stays off."""

@@ -1,0 +1,161 @@
+"""Nets in queries, simulations and refits: what the rest of the package makes of them."""
+
+import runpy
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sklearn_ical import (
+    BALDQuery,
+    BatchBALDQuery,
+    ICALQuery,
+    MarginQuery,
+    MaxEntropyQuery,
+    simulate,
+)
+from sklearn_ical.exceptions import NoDropoutError
+from sklearn_ical.samplers import BootstrapSampler, MCDropoutSampler, get_sampler
+
+torch = pytest.importorskip("torch")
+skorch = pytest.importorskip("skorch")
+
+ROOT = Path(__file__).resolve().parents[2]
+X = np.random.default_rng(0).normal(size=(90, 4)).astype(np.float32)
+CODES = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0.5)
+
+
+class Dropping(torch.nn.Module):
+    """Three logits of four numbers, that may come in two parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.last = torch.nn.Linear(4, 12), torch.nn.Linear(12, 3)
+
+    def forward(self, x: Any, more: Any = None) -> Any:
+        if isinstance(x, list | tuple):
+            x, more = x
+        x = x if more is None else torch.cat([x, more], dim=1)
+        return self.last(torch.nn.functional.dropout(torch.relu(self.inner(x)), 0.5, self.training))
+
+
+def net(rows: Any = X, y: np.ndarray = CODES, **params: Any) -> Any:
+    torch.manual_seed(0)
+    params = {"max_epochs": 1, "train_split": None, "verbose": 0, **params}
+    made = skorch.NeuralNetClassifier(Dropping, criterion=torch.nn.CrossEntropyLoss, **params)
+    return made.fit(rows, y)
+
+
+def test_pools_of_several_inputs_are_queried_like_one() -> None:
+    named, several = {"x": X[:, :1], "more": X[:, 1:]}, (X[:, :1], X[:, 1:])
+    one = net(max_epochs=0)
+    expected = ICALQuery(random_state=0).query(one, X, batch_size=5)
+    for pool in (named, several):
+        got = ICALQuery(random_state=0).query(net(pool, max_epochs=0), pool, batch_size=5)
+        np.testing.assert_array_equal(got, expected)
+    module = torch.nn.Sequential(Dropping(), torch.nn.Softmax(dim=-1))
+    module[0].load_state_dict(one.module_.state_dict())
+    np.testing.assert_array_equal(
+        ICALQuery(random_state=0).query(module, X, batch_size=5), expected
+    )
+
+
+def test_inputs_of_unequal_length_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"X_pool must have equally many rows .*'x': 90.*89"):
+        ICALQuery().query(net(), {"x": X[:, :1], "more": X[1:, 1:]})
+
+
+def test_data_set_of_torch_is_a_pool() -> None:
+    pool = torch.utils.data.TensorDataset(torch.from_numpy(X), torch.from_numpy(CODES))
+    model = net()
+    got = BALDQuery(random_state=0).query(model, pool, batch_size=5, candidates=np.arange(3, 40))
+    expected = BALDQuery(random_state=0).query(model, X, batch_size=5, candidates=np.arange(3, 40))
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_strategies_of_means_take_nets_without_dropout() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(dim=-1))
+    proba = module(torch.from_numpy(X)).detach().numpy()
+    margins = np.diff(np.sort(proba, axis=1)[:, -2:], axis=1)[:, 0]
+    picks = MarginQuery().query(module, X, batch_size=4)
+    np.testing.assert_array_equal(picks, np.argsort(margins)[:4])
+    with pytest.raises(NoDropoutError, match="all 50 draws would be identical"):
+        BatchBALDQuery().query(module, X, batch_size=4)
+
+
+def test_regressor_net_is_asked_for_draws_by_strategies_of_means() -> None:
+    regressor = skorch.NeuralNetRegressor(
+        torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Dropout(), torch.nn.Linear(8, 1)),
+        max_epochs=1, verbose=0,
+    ).fit(X, X[:, :1])  # fmt: skip
+    picks = MaxEntropyQuery(random_state=0).query(regressor, X, batch_size=3)
+    samples = get_sampler(regressor).sample(X, random_state=0)
+    assert samples.values.shape == (90, 50)
+    assert len(set(picks.tolist())) == 3
+
+
+def test_simulation_of_a_net_repeats_with_its_seed_and_leaves_the_generators() -> None:
+    net(max_epochs=0)  # whatever torch sets up first
+    states = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    estimator = skorch.NeuralNetClassifier(
+        Dropping, criterion=torch.nn.CrossEntropyLoss, max_epochs=2, train_split=None, verbose=0
+    )
+    rest = {"X_test": X[60:], "y_test": CODES[60:], "scoring": ["accuracy", "neg_log_loss"]}
+    rest |= {"initial": np.flatnonzero(CODES[:60] < 2)[:6], "n_rounds": 2, "batch_size": 3}
+    runs = [
+        simulate(estimator, X[:60], CODES[:60], BALDQuery(), random_state=seed, **rest)
+        for seed in (0, 0, 1)
+    ]
+    assert runs[0] == runs[1] != runs[2]
+    assert np.isfinite(runs[0].scores["neg_log_loss"]).all()  # though two of three classes are seen
+    assert torch.equal(states[0], torch.get_rng_state())
+    np.testing.assert_array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_bootstrap_of_a_net_repeats_with_its_seed() -> None:
+    sampler = BootstrapSampler(net(), n_draws=2).fit(X[:30], CODES[:30])
+    first, again, other = (sampler.draw(None, seed)(X).values for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 1e-3
+
+
+def test_threads_that_ask_one_net_get_their_own_draws() -> None:
+    model = net()
+    before = {name: value.clone() for name, value in model.module_.state_dict().items()}
+    expected = [MCDropoutSampler(model).draw(4, seed)(X).values for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda k: MCDropoutSampler(model).draw(4, k)(X).values, range(8)))
+    assert all(torch.equal(a, b) for a, b in zip(got, expected, strict=True))
+    assert all(torch.equal(before[k], v) for k, v in model.module_.state_dict().items())
+    assert all(isinstance(p, torch.nn.Parameter) for p in model.module_.parameters())
+
+
+def test_packed_sequences_without_other_dropout_are_refused_by_name() -> None:
+    class Packed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.memory = torch.nn.LSTM(4, 5, num_layers=2, dropout=0.5, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            lengths = torch.full((len(x),), x.shape[1])
+            packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+            return torch.softmax(self.memory(packed)[1][0][-1], dim=-1)
+
+    rows = X[:60].reshape(20, 3, 4)
+    with pytest.raises(NoDropoutError, match="only inside memory, which is off"):
+        get_sampler(Packed()).sample(rows)
+
+
+def test_dropout_benchmark_prints_its_ratios(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = ROOT / "examples" / "benchmarks" / "dropout_speed.py"
+    options = "--rows 4 --draws 3 --plain-draws 1 --width 2 --repeats 1".split()
+    monkeypatch.setattr(sys, "argv", [str(script), *options])
+    runpy.run_path(str(script), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert printed.count("rows become rows x draws at the first dropout") == 2
+    assert "times one deterministic pass (bound 1.5)" in printed
