@@ -16,6 +16,9 @@ from sklearn_ical.testing import check_sampler
 torch = pytest.importorskip("torch")
 skorch = pytest.importorskip("skorch")
 
+# Copies of nets: skorch 1.1 loads its own pickles in a way that torch 2.5 warns about.
+pytestmark = pytest.mark.filterwarnings("ignore:You are using .torch.load.:FutureWarning")
+
 X = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
 CODES = (X[:, 0] > 0).astype(np.int64) + (X[:, 1] > 0.5)
 

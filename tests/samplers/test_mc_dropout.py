@@ -46,7 +46,11 @@ from tests.samplers.nets import (  # noqa: E402
     take,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [
+    pytest.mark.usefixtures("one_thread"),
+    # Copies of nets: skorch 1.1 loads its own pickles in a way that torch 2.5 warns about.
+    pytest.mark.filterwarnings("ignore:You are using .torch.load.:FutureWarning"),
+]
 
 N_DRAWS = 5
 ROOT = 11
