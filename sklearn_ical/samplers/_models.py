@@ -184,7 +184,7 @@ def untouched(model: Any) -> Iterator[None]:
     net = net_in(model)
     around = nullcontext()
     if net is not None:
-        around = torch_file("_nets", "MCDropoutSampler").untouched(net)
+        around = torch_file("_traces", "A net").untouched(net)
     with around:
         yield
 
@@ -209,6 +209,6 @@ def seeded_training(model: Any, seed: int) -> Iterator[None]:
     """
     around = nullcontext()
     if net_in(model) is not None:
-        around = torch_file("_nets", "A net").seeded_generators(seed)
+        around = torch_file("_traces", "A net").seeded_generators(seed)
     with around:
         yield

@@ -14,16 +14,10 @@ from sklearn_ical import _array
 from sklearn_ical._validation import warn
 from sklearn_ical.exceptions import DropoutOffWarning, NoDropoutError, UnsupportedModelError
 from sklearn_ical.samplers._base import first_rows
-from sklearn_ical.samplers._torch._dropout import (
-    Call,
-    Masked,
-    Masks,
-    NotExpandableError,
-    NotSteadyError,
-    Trace,
-    located,
-)
-from sklearn_ical.samplers._torch._nets import Net, Size, form_of, in_passes, part_of, rows_of
+from sklearn_ical.samplers._torch._batches import Size, form_of, in_passes, part_of, rows_of
+from sklearn_ical.samplers._torch._dropout import Call, NotSteadyError, Trace, located
+from sklearn_ical.samplers._torch._masks import Masked, Masks, NotExpandableError
+from sklearn_ical.samplers._torch._nets import Net
 from sklearn_ical.samples import PredictionSamples
 
 _LOG = logging.getLogger("sklearn_ical.samplers")

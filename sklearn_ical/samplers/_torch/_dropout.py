@@ -1,20 +1,17 @@
-"""Dropout as fixed functions: masks without a batch axis, put in place of torch's own noise.
+"""The dropout calls of a forward pass: how they are seen, and where the rows lie in them.
 
-What net is run, on which rows and in what chunks, is not known here.
+What is put in place of torch's own noise is not known here.
 """
 
 import inspect
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-
-from sklearn_ical._random import DRAWS
 
 # The functions through which all dropout goes that is no part of a fused layer, by what they drop:
 # single entries, or channels as a whole. Those marked "alpha" keep mean and variance of SELU nets.
@@ -44,16 +41,10 @@ IN_PLACE = {
 BATCHED_NDIM = {F.dropout1d: 3, F.dropout3d: 5}
 RECURRENT = {torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu}
 ATTENTION = {F.multi_head_attention_forward, F.scaled_dot_product_attention}
-# SELU's limit for large negative inputs, with the sign turned.
-ALPHA = 1.7580993408473766
 
 
 class NotSteadyError(Exception):
     """What a net does with dropout differs between the rows of two passes."""
-
-
-class NotExpandableError(Exception):
-    """Rows cannot become rows x draws at the first dropout of a net."""
 
 
 @dataclass(frozen=True)
@@ -295,140 +286,3 @@ def located(few: Trace, more: Trace, n_few: int, n_more: int) -> list[Call]:
             )
         calls.append(Call(a.p, a.alpha, a.shape, axis, factor))
     return calls
-
-
-class Masks:
-    """The masks of all draws for every dropout call, made when they are first asked for.
-
-    Parameters
-    ----------
-    root : int
-        The root seed: the mask of draw k at call j keeps an entry where the stream of its own,
-        ``SeedSequence(root, spawn_key=(DRAWS, k, j))``, is at least p.
-    n_draws : int
-    """
-
-    def __init__(self, root: int, n_draws: int) -> None:
-        self.root = root
-        self.n_draws = n_draws
-        self._made: dict[Any, Any] = {}
-
-    def keep(self, j: int, call: Call, like: Any) -> Any:
-        """Return the masks of call j, 1 where it keeps, (n_draws, *mask_shape)."""
-        key = (j, like.device, like.dtype)
-        if key not in self._made:
-            self._made[key] = self._drawn(j, call, like)
-        return self._made[key]
-
-    def affine(self, j: int, call: Call, like: Any) -> tuple[Any, Any]:
-        """Return by what the input of call j is multiplied, and what is added to it or None."""
-        key = (j, like.device, like.dtype)
-        if key not in self._made:
-            keep, p = self._drawn(j, call, like), call.p
-            scale, shift = (keep / (1 - p) if p < 1 else torch.zeros_like(keep)), None
-            if call.alpha and p < 1:
-                a = ((ALPHA**2 * p + 1) * (1 - p)) ** -0.5
-                scale, shift = a * keep, ALPHA * a * (keep - 1 + p)
-            self._made[key] = scale, shift
-        return self._made[key]
-
-    def _drawn(self, j: int, call: Call, like: Any) -> Any:
-        keep = np.empty((self.n_draws, *call.mask_shape), dtype=bool)
-        for k in range(self.n_draws):
-            seed = np.random.SeedSequence(self.root, spawn_key=(DRAWS, k, j))
-            uniforms = np.random.Generator(np.random.PCG64(seed)).random(call.mask_shape)
-            np.greater_equal(uniforms, call.p, out=keep[k])
-        return torch.from_numpy(keep).to(like.device, like.dtype)
-
-
-class Masked(DropoutMode):
-    """Applies the masks of some draws to a pass over rows.
-
-    Parameters
-    ----------
-    calls : list of Call
-        Those of the net, located.
-    masks : Masks
-    n_rows : int
-        Rows that go in.
-    draws : slice
-        Draws to apply: a single one, or with `expand` any number. Rows then become rows x draws
-        at the first call, each row followed by itself for all draws.
-    expand : bool
-    """
-
-    def __init__(
-        self, calls: list[Call], masks: Masks, n_rows: int, draws: slice, *, expand: bool
-    ) -> None:
-        super().__init__()
-        self.calls = calls
-        self.masks = masks
-        self.n_rows = n_rows
-        self.draws = draws
-        self.expand = expand
-
-    def drop(self, x: Any, call: Call, inplace: bool) -> Any:
-        known = self._known(call)
-        parts = self.masks.affine(self.n_calls, known, x)
-        scale, shift = (None if m is None else self._laid(m, known) for m in parts)
-        wide, shape = self._wide(x, known)
-        result = wide * scale if shift is None else wide * scale + shift
-        result = result.reshape(shape)
-        # With more rows than before, a net that goes on with its input is found out by that.
-        return x.copy_(result) if inplace and result.shape == x.shape else result
-
-    def keep(self, like: Any, call: Call) -> Any:
-        known = self._known(call)
-        if self.expand and self.n_calls == 0:
-            raise NotExpandableError("it has its first dropout inside attention or recurrence")
-        keep = self._laid(self.masks.keep(self.n_calls, known, like), known)
-        wide, shape = self._wide(like, known)
-        return keep.expand(wide.shape).reshape(shape)
-
-    def check_end(self) -> None:
-        """Refuse a pass that ended with fewer calls than expected."""
-        if self.n_calls < len(self.calls):
-            raise NotSteadyError(
-                f"makes {self.n_calls} dropout calls for some rows and {len(self.calls)} for others"
-            )
-
-    def _known(self, call: Call) -> Call:
-        """Return the call as it was located, after a look at whether it is the same."""
-        if self.n_calls >= len(self.calls):
-            raise NotSteadyError("makes more dropout calls for some rows than for others")
-        known = self.calls[self.n_calls]
-        rows = self.n_rows
-        if self.expand and self.n_calls > 0:
-            rows *= self.draws.stop - self.draws.start
-        expected = list(known.shape)
-        if known.axis >= 0:
-            expected[known.axis] = rows * known.factor
-        if (call.p, call.alpha, call.shape) != (known.p, known.alpha, tuple(expected)):
-            raise NotSteadyError(
-                f"drops {call.shape} entries with p={call.p} where {tuple(expected)} with "
-                f"p={known.p} were expected"
-            )
-        return known
-
-    def _laid(self, masks: Any, call: Call) -> Any:
-        """Return masks (n_draws, *mask_shape) with the axes of :meth:`_wide`."""
-        if not self.expand:
-            mask = masks[self.draws.start]
-            return mask.unsqueeze(call.axis) if call.axis >= 0 else mask
-        if call.axis < 0:
-            raise NotExpandableError("it drops entries of a tensor without rows")
-        chosen = masks[self.draws].movedim(0, call.axis)
-        return chosen.unsqueeze(call.axis)  # (..., 1, n_draws, 1 or factor, ...)
-
-    def _wide(self, x: Any, call: Call) -> tuple[Any, tuple[int, ...]]:
-        """Return `x` with axes of its own for rows and draws, and the shape of the result."""
-        shape = tuple(x.shape)
-        before, after = shape[: call.axis], shape[call.axis + 1 :]
-        if self.expand:
-            n_draws = self.draws.stop - self.draws.start
-            here = 1 if self.n_calls == 0 else n_draws
-            wide = x.reshape((*before, self.n_rows, here, call.factor, *after))
-            return wide, (*before, self.n_rows * n_draws * call.factor, *after)
-        if call.axis >= 0:
-            return x.reshape((*before, self.n_rows, call.factor, *after)), shape
-        return x, shape

@@ -9,7 +9,8 @@ import torch
 from sklearn_ical._array import to_host
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import first_rows
-from sklearn_ical.samplers._torch._nets import Net, Size, in_passes
+from sklearn_ical.samplers._torch._batches import Size, in_passes
+from sklearn_ical.samplers._torch._nets import Net
 from sklearn_ical.samples import PredictionSamples
 
 

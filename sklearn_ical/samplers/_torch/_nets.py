@@ -3,13 +3,10 @@
 skorch nets and bare torch modules look alike behind this file; dropout is not known here.
 """
 
-import logging
-import random
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +17,13 @@ from sklearn_ical._validation import check_integer, n_rows, take_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
 from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
+from sklearn_ical.samplers._torch._batches import copied, part_of, rows_of
+from sklearn_ical.samplers._torch._traces import untouched
 from sklearn_ical.samples import PredictionSamples
 
-_LOG = logging.getLogger("sklearn_ical.samplers")
 _ONE = threading.RLock()
 KINDS = ("proba", "value")
 BATCH_ROWS = 128
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 # What cannot be looked into while it runs, and what to do about it.
 REFUSED = (
     (torch.jit.ScriptModule, "is compiled by torch.jit; pass the module that it was made of"),
@@ -266,7 +263,7 @@ class Net:
         state |= {name: state[name].clone() for name, _ in self._body.named_buffers()}
         around = nullcontext() if mode is None else mode
         # Copies: some layers write into what they are given.
-        raw = torch.func.functional_call(self._body, state, (_copied(inputs), around))
+        raw = torch.func.functional_call(self._body, state, (copied(inputs), around))
         output = raw[0] if isinstance(raw, tuple | list) else raw
         if not isinstance(output, torch.Tensor):
             raise UnsupportedModelError(
@@ -364,130 +361,3 @@ def _kind(model: Any, kind: str | None, owner: str) -> str:
             f"kind must be what {name_of(model)} predicts, or None. Got {kind!r} in {owner}."
         )
     return kind
-
-
-@contextmanager
-def untouched(model: Any) -> Iterator[None]:
-    """Bring back the modes of a net's modules and all global generators at the end."""
-    if isinstance(model, torch.nn.Module):
-        held: list[Any] = [model]
-    else:
-        names = [f"{name}_" for name in (*model._modules, *model._criteria)]
-        held = [getattr(model, name, None) for name in names]
-    parts = (part for m in held if isinstance(m, torch.nn.Module) for part in m.modules())
-    modes = [(module, module.training) for module in parts]
-    with _same_generators():
-        try:
-            yield
-        finally:
-            for module, training in modes:
-                module.training = training
-
-
-@contextmanager
-def seeded_generators(seed: int) -> Iterator[None]:
-    """Seed all global generators, and bring them back at the end."""
-    with _same_generators():
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def _same_generators() -> Iterator[None]:
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices=devices):
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
-
-
-@dataclass
-class Size:
-    """How much goes into one pass; less once memory ran out.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows of one pass.
-    """
-
-    n_rows: int
-
-    def halve(self, n_rows: int) -> bool:
-        """Plan for less than `n_rows` rows; False where there is no less."""
-        if n_rows == 1:
-            return False
-        self.n_rows = n_rows // 2
-        return True
-
-
-def in_passes(inputs: Any, size: Size, of_rows: Callable[[Any], Any]) -> Any:
-    """Return what `of_rows` makes of a batch, in parts of the size planned.
-
-    Where memory runs out, the size is halved and the part asked for again.
-    """
-    total, start, parts = rows_of(inputs), 0, []
-    while start < total:
-        stop = min(start + size.n_rows, total)
-        rows = inputs if stop - start == total else part_of(inputs, slice(start, stop))
-        try:
-            parts.append(of_rows(rows))
-            start = stop
-        except (RuntimeError, MemoryError) as err:
-            if not _is_out_of_memory(err) or not size.halve(stop - start):
-                raise
-            _LOG.info("out of memory with %d rows: going on with less", stop - start)
-        if start < stop and torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-
-def _is_out_of_memory(err: BaseException) -> bool:
-    if isinstance(err, MemoryError | torch.OutOfMemoryError):
-        return True
-    return any(sign in str(err).lower() for sign in OUT_OF_MEMORY)
-
-
-def rows_of(inputs: Any) -> int:
-    """Return the number of rows of one batch, whatever holds them."""
-    if isinstance(inputs, Mapping):
-        return rows_of(next(iter(inputs.values())))
-    if isinstance(inputs, list | tuple):
-        return rows_of(inputs[0])
-    return len(inputs)
-
-
-def part_of(inputs: Any, rows: Any) -> Any:
-    """Return some rows of one batch: a slice, or an index tensor on the host."""
-    if isinstance(inputs, Mapping):
-        return {name: part_of(part, rows) for name, part in inputs.items()}
-    if isinstance(inputs, list | tuple):
-        return type(inputs)(part_of(part, rows) for part in inputs)
-    return inputs[rows]
-
-
-def _copied(inputs: Any) -> Any:
-    if isinstance(inputs, Mapping):
-        return {name: _copied(part) for name, part in inputs.items()}
-    if isinstance(inputs, list | tuple):
-        return type(inputs)(_copied(part) for part in inputs)
-    return inputs.clone() if isinstance(inputs, torch.Tensor) else inputs.copy()
-
-
-def form_of(inputs: Any) -> Any:
-    """Return what batches of equally shaped rows have in common."""
-    if isinstance(inputs, Mapping):
-        return tuple((name, form_of(part)) for name, part in inputs.items())
-    if isinstance(inputs, list | tuple):
-        return tuple(form_of(part) for part in inputs)
-    if not hasattr(inputs, "shape") or not hasattr(inputs, "dtype"):
-        raise UnsupportedModelError(
-            "Batches must be tensors, or lists, tuples or dicts of tensors, whose first axis are "
-            f"the rows. Got {type(inputs).__name__} from the iterator of the net."
-        )
-    return tuple(inputs.shape[1:]), inputs.dtype
