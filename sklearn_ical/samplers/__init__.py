@@ -1,6 +1,6 @@
 """Samplers turn fitted models into posterior draws; `get_sampler` finds the one for a model."""
 
-from sklearn_ical.samplers import _at_hand, _containers  # noqa: F401, they register
+from sklearn_ical.samplers import _at_hand  # noqa: F401, it registers
 from sklearn_ical.samplers._base import (
     BaseSampler,
     Draws,
@@ -11,6 +11,7 @@ from sklearn_ical.samplers._base import (
 )
 from sklearn_ical.samplers._bayesian_linear import BayesianLinearSampler
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
+from sklearn_ical.samplers._containers import net_mean
 from sklearn_ical.samplers._deep_ensemble import DeepEnsembleSampler
 from sklearn_ical.samplers._ensemble import EnsembleSampler
 from sklearn_ical.samplers._gaussian_process import GaussianProcessSampler
@@ -31,6 +32,7 @@ __all__ = [
     "evaluate_together",
     "get_sampler",
     "net_in",
+    "net_mean",
     "prepare",
     "seeded_training",
     "untouched",

@@ -11,9 +11,16 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_ical import _array
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import Draws, DrawsAround, SamplerAround, TransformedDraws
+from sklearn_ical.samplers._base import (
+    BaseSampler,
+    Draws,
+    DrawsAround,
+    SamplerAround,
+    TransformedDraws,
+)
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._models import kept, not_fitted
+from sklearn_ical.samplers._deep_ensemble import DeepEnsembleSampler
+from sklearn_ical.samplers._models import is_search, kept, net_in, not_fitted, refittable
 from sklearn_ical.samplers._registry import get_sampler
 from sklearn_ical.samples import PredictionSamples
 
@@ -89,6 +96,35 @@ def _by_point(noise: Any, values: np.ndarray) -> np.ndarray:
     if noise.ndim == 0:
         return noise
     return noise.reshape(noise.shape + (1,) * (values.ndim - noise.ndim))
+
+
+def net_mean(model: Any) -> BaseSampler | None:
+    """Return a sampler of the one function that a net is without dropout.
+
+    Parameters
+    ----------
+    model : object
+        Of any kind.
+
+    Returns
+    -------
+    sampler : BaseSampler or None
+        None where the model does not end in a net, or its net has a `predict_proba` of its own.
+    """
+    net = net_in(model)
+    own = getattr(type(net), "predict_proba", None)
+    if net is None or (own is not None and own.__module__.partition(".")[0] != "skorch"):
+        return None
+    return _around(model, DeepEnsembleSampler([net]))
+
+
+def _around(model: Any, sampler: BaseSampler) -> BaseSampler:
+    """Return the sampler of the net that a model ends in, behind what stands before the net."""
+    if isinstance(model, Pipeline):
+        return PipelineSampler(model, _around(model[-1], sampler))
+    if is_search(model) or isinstance(model, FrozenEstimator):
+        return _around(refittable(model), sampler)
+    return sampler
 
 
 def _of_pipeline(pipeline: Pipeline) -> Any:

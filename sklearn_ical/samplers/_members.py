@@ -13,7 +13,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn_ical import _array
 from sklearn_ical._validation import n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._models import check_single_output, estimator_type, is_fitted, not_fitted
+from sklearn_ical.samplers._models import (
+    check_single_output,
+    estimator_type,
+    is_fitted,
+    not_fitted,
+    untouched,
+)
 from sklearn_ical.samples import PredictionSamples
 
 
@@ -235,7 +241,8 @@ def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
     """Return what a method of member k says of `X`, of which it may know some columns only."""
     rows = X if members.features is None else X[:, members.features[k]]
     try:
-        return np.asarray(getattr(members.models[k], method)(rows))
+        with untouched(members.models[k]):
+            return np.asarray(getattr(members.models[k], method)(rows))
     except (NotFittedError, MemoryError):
         raise
     except Exception as err:

@@ -158,12 +158,16 @@ def net_in(model: Any) -> Any:
     net : skorch net, torch.nn.Module or None
         None where the model has nothing to do with torch.
     """
-    while isinstance(model, Pipeline) or is_search(model) or isinstance(model, FrozenEstimator):
-        if isinstance(model, Pipeline):
-            model = model.steps[-1][1] if model.steps else None
-        else:
+    while not is_net(model):
+        if isinstance(model, Pipeline) and model.steps:
+            model = model.steps[-1][1]
+        elif is_search(model) or isinstance(model, FrozenEstimator):
             model = getattr(model, "best_estimator_", model.estimator)
-    return model if is_net(model) else None
+        elif hasattr(model, "calibrators"):  # one fold of a calibrated classifier
+            model = model.estimator
+        else:
+            return None
+    return model
 
 
 @contextmanager

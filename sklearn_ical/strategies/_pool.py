@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
-from sklearn.base import is_regressor
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
 from sklearn_ical.samplers import (
-    DeepEnsembleSampler,
     Draws,
     evaluate_in_chunks,
     evaluate_together,
     get_sampler,
     net_in,
+    net_mean,
     prepare,
     untouched,
     with_labeled,
@@ -453,11 +452,11 @@ class _ModelMean:
 
 def _mean_draws(model: Any) -> Any:
     """Return the model's mean as draws, or None where it does not predict probabilities itself."""
-    net = net_in(model)
-    if net is not None and net is model and not hasattr(net, "predict_proba"):  # a bare module
-        return DeepEnsembleSampler([net]).draw()
-    no_classes = net is not None and is_regressor(net)  # whose predict_proba is its predict
-    if isinstance(model, type) or no_classes or not callable(getattr(model, "predict_proba", None)):
+    sampler = net_mean(model)
+    if sampler is not None:
+        draws = sampler.draw()
+        return draws if draws.kind == "proba" else None
+    if isinstance(model, type) or not callable(getattr(model, "predict_proba", None)):
         return None
     return _ModelMean(model)
 

@@ -165,8 +165,8 @@ def test_files_are_refused_by_name(tmp_path: Path) -> None:
     for name, error, said in (
         ("none.pt", FileNotFoundError, "There is no state file"),
         ("other.pt", ValueError, r"must fit the template of DeepEnsembleSampler.*2\.bias"),
-        ("code.pt", ValueError, "must hold the state_dict"),
-        ("text.pt", ValueError, "must hold the state_dict"),
+        ("code.pt", ValueError, "must hold a state_dict"),
+        ("text.pt", ValueError, "must hold a state_dict"),
     ):
         with pytest.raises(error, match=said):
             DeepEnsembleSampler([tmp_path / name], template=net).draw()

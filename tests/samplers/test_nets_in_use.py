@@ -3,11 +3,17 @@
 import runpy
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from sklearn_ical import (
     BALDQuery,
@@ -17,7 +23,7 @@ from sklearn_ical import (
     MaxEntropyQuery,
     simulate,
 )
-from sklearn_ical.exceptions import NoDropoutError
+from sklearn_ical.exceptions import NoDropoutError, UnsupportedModelError
 from sklearn_ical.samplers import BootstrapSampler, MCDropoutSampler, get_sampler
 
 torch = pytest.importorskip("torch")
@@ -120,6 +126,86 @@ def test_bootstrap_of_a_net_repeats_with_its_seed() -> None:
     first, again, other = (sampler.draw(None, seed)(X).values for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert np.abs(first - other).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"iterator_valid__shuffle": True},
+        {"iterator_valid": partial(torch.utils.data.DataLoader, shuffle=True)},
+        {"iterator_valid__drop_last": True, "batch_size": 50},
+        {"iterator_valid__sampler": [3, 2, 1, 0]},
+    ],
+    ids=["shuffle", "loader", "drop_last", "sampler"],
+)
+@pytest.mark.filterwarnings("ignore:You set iterator_valid__shuffle")
+def test_loaders_that_move_rows_are_refused(params: dict[str, Any]) -> None:
+    model = net(max_epochs=0, **params)
+    for ask in (
+        lambda: MarginQuery().query(model, X, batch_size=3),
+        lambda: MarginQuery().query(make_pipeline(FunctionTransformer(), model), X, batch_size=3),
+        lambda: BALDQuery().query(model, X, batch_size=3),
+        lambda: get_sampler([model, model]).sample(X),
+    ):
+        with pytest.raises(ValueError, match="iterator_valid must give each row once and in order"):
+            ask()
+
+
+class ByLargest(torch.nn.Module):
+    """Scales rows by the largest number of all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(torch.nn.functional.dropout(x / x.abs().max() * 8, 0.5))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("batch_size", [2, 30])
+def test_net_that_mixes_rows_is_found_out_by_any_of_them(seed: int, batch_size: int) -> None:
+    rows = X * np.random.default_rng(seed).lognormal(size=(90, 1)).astype(np.float32)
+    draws = MCDropoutSampler(ByLargest(), kind="value", batch_size=batch_size).draw(3, 0)
+    draws(rows)
+    assert draws.fallback == "the output of a row depends on the rows beside it"
+
+
+def test_generators_are_left_by_queries_of_models_around_nets() -> None:
+    model = net()
+    around = [
+        CalibratedClassifierCV(FrozenEstimator(model)).fit(X, CODES),
+        VotingClassifier([("a", model), ("b", net())]).fit(X, CODES),
+        BootstrapSampler(model, n_draws=2).fit(X, CODES),
+        make_pipeline(FunctionTransformer(), model),
+    ]
+    for each in around:
+        state = torch.get_rng_state()
+        ICALQuery(random_state=0).query(each, X, 3, X_labeled=X, y_labeled=CODES)
+        assert torch.equal(state, torch.get_rng_state()), each
+
+
+def test_own_predict_proba_of_a_net_is_what_strategies_of_means_ask() -> None:
+    class Turned(skorch.NeuralNetClassifier):
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return super().predict_proba(X)[:, ::-1] ** 2 / 3 + 2 / 9
+
+    made = Turned(Dropping, criterion=torch.nn.CrossEntropyLoss, max_epochs=0, verbose=0)
+    made.fit(X, CODES)
+    with pytest.raises(ValueError, match="sum to 1"):  # as squares do not
+        MarginQuery().query(made, X, batch_size=3)
+
+
+def test_dropout_of_a_nested_tensor_is_refused() -> None:
+    class Nested(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return torch.nn.functional.dropout(torch.nested.nested_tensor(list(x)), 0.5)
+
+    with (
+        pytest.warns(UserWarning, match="nested"),
+        pytest.raises(UnsupportedModelError, match="nested tensor"),
+    ):
+        MCDropoutSampler(Nested(), kind="value").sample(X)
 
 
 def test_threads_that_ask_one_net_get_their_own_draws() -> None:

@@ -8,6 +8,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from sklearn_ical import _array
@@ -145,7 +146,8 @@ class DropoutDraws:
     def _unsteady(self, err: Exception) -> UnsupportedModelError:
         return UnsupportedModelError(
             f"{self.net.name} cannot be given fixed dropout masks: it {err}. Got it in "
-            f"{self.net.owner}; pass a list of several fitted nets instead."
+            f"{self.net.owner}; bring rows to one length before they are batched, or pass a list "
+            "of several fitted nets."
         )
 
     def _plan_for(self, inputs: Any) -> Plan:
@@ -163,10 +165,10 @@ class DropoutDraws:
     def _plan(self, inputs: Any) -> Plan:
         n_few, n_more = 2, 3
         few, more = Trace(), Trace()
-        self.net.outputs(_some(inputs, n_few), few)
-        self.net.outputs(_some(inputs, n_more), more)
-        self._check_dropout(few)
         try:
+            self.net.outputs(_some(inputs, n_few), few)
+            self.net.outputs(_some(inputs, n_more), more)
+            self._check_dropout(few)
             calls = located(few, more, n_few, n_more)
             plan = self._compared(inputs, calls, _unlike_rows(few, more))
             if plan.fallback == MIXED and any(call.factor > 1 for call in calls):
@@ -211,7 +213,7 @@ class DropoutDraws:
             raise NoDropoutError(
                 f"{self.net.owner} found {found}, so all {self.n_draws} draws would be identical. "
                 "Train a net with dropout, or pass a list of several fitted nets, or "
-                "BootstrapSampler(net)."
+                "BootstrapSampler(net). Code under `if self.training` is not run."
             )
 
     def _compared(self, inputs: Any, calls: list[Call], n: int) -> Plan:
@@ -219,6 +221,11 @@ class DropoutDraws:
         plan = Plan(1, self.n_draws, calls, Masks(self.root, self.n_draws))
         plan.fallback = self._difference(inputs, plan, n)
         return plan
+
+    def _alone(self, rows: Any, plan: Plan) -> Any:
+        """Return the outputs of one draw for each row without the others, (n_rows, ...)."""
+        ones = range(rows_of(rows))
+        return torch.cat([self._plain(part_of(rows, slice(i, i + 1)), plan, 0) for i in ones])
 
     def _difference(self, inputs: Any, plan: Plan, n: int) -> str:
         """Return how the fast way differs from the plain one on a few rows, or nothing."""
@@ -234,10 +241,8 @@ class DropoutDraws:
         if torch.equal(plain, plain[:1].expand_as(plain)):
             return TOO_FEW
         order = torch.arange(n - 1, -1, -1)
-        half = (n + 1) // 2
-        if not _close(self._plain(part_of(rows, order), plan, 0), plain[order, 0]) or not _close(
-            self._plain(part_of(rows, slice(half)), plan, 0), plain[:half, 0]
-        ):
+        moved = self._plain(part_of(rows, order), plan, 0)
+        if not _close(moved, plain[order, 0]) or not _close(self._alone(rows, plan), plain[:, 0]):
             return MIXED
         try:
             fast = self._expanded(rows, plan, slice(0, m))
@@ -256,7 +261,8 @@ class DropoutDraws:
 def _some(inputs: Any, n: int) -> Any:
     """Return `n` rows from all over a batch, some of them twice where there are fewer."""
     total = rows_of(inputs)
-    return part_of(inputs, torch.arange(n) * total // n if n < total else torch.arange(n) % total)
+    order = np.random.default_rng(0).permutation(total)  # always the same ones
+    return part_of(inputs, torch.from_numpy(np.resize(order, n)))
 
 
 def _unlike_rows(few: Trace, more: Trace) -> int:

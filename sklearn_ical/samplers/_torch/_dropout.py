@@ -134,6 +134,8 @@ class DropoutMode(TorchFunctionMode):
         p = float(p)
         if not 0 < p <= 1:
             return func(input, p, False)  # which also refuses what is no probability
+        if input.is_nested:
+            raise NotSteadyError("drops entries of a nested tensor, which has no axis of rows")
         unit, alpha = DROPOUTS[func]
         shape = list(input.shape)
         if unit == "channel":

@@ -139,12 +139,17 @@ def read_state(path: Path, template: Any, owner: str) -> dict[str, Any]:
         raise FileNotFoundError(f"There is no state file {path} for {owner}.") from err
     except Exception as err:  # of unpickling, of archives
         raise ValueError(
-            f"A state file must hold the state_dict of a module, as torch.save or save_params of "
-            f"skorch write it. Got {path} in {owner}: {err}"
+            "A state file must hold a state_dict, as torch.save or save_params of skorch write it, "
+            f"and nothing but tensors is read. Got another file, {path}, in {owner}."
         ) from err
     own = getattr(template, "module_", template).state_dict()
-    wrong = set(own) ^ set(state) if isinstance(state, dict) else {"no dict"}
-    wrong |= {name for name in own if not wrong and own[name].shape != state[name].shape}
+    if not isinstance(state, dict):
+        raise ValueError(
+            f"A state file must hold a state_dict. Got a {type(state).__name__} in {path} in "
+            f"{owner}."
+        )
+    wrong = set(own) ^ set(state)
+    wrong |= {name for name in own if name in state and own[name].shape != state[name].shape}
     if wrong:
         raise ValueError(
             f"The state in {path} must fit the template of {owner}. Got differences in "

@@ -235,18 +235,30 @@ class Net:
             return
         from skorch.dataset import unpack_data
 
-        if self._model.get_params_for("iterator_valid").get("shuffle", False):
-            raise ValueError(
-                f"iterator_valid__shuffle must be False: draws belong to rows. Got True in "
-                f"{self.name} in {self.owner}."
-            )
         dataset = self._model.get_dataset(X)
-        for batch in self._model.get_iterator(dataset, training=False):
+        iterator = self._model.get_iterator(dataset, training=False)
+        self._check_order(iterator, n_rows(X))
+        for batch in iterator:
             inputs, _ = unpack_data(batch)
             size = rows_of(inputs)
             step = size if self.batch_size is None else self.batch_size
             for start in range(0, size, step):
                 yield part_of(inputs, slice(start, min(start + step, size)))
+
+    def _check_order(self, iterator: Any, total: int) -> None:
+        """Refuse loaders that leave out rows or change their order, as far as they tell."""
+        if not isinstance(iterator, torch.utils.data.DataLoader):
+            return
+        batches: Any = iterator.batch_sampler
+        if batches is None:  # one row at a time, or whatever the data set gives
+            return
+        order = [row for batch in batches for row in batch]
+        if order != list(range(total)):
+            raise ValueError(
+                "iterator_valid must give each row once and in order (no shuffle, sampler or "
+                f"drop_last), as draws belong to rows. Got {len(order)} of {total} rows, starting "
+                f"with {order[:3]}, in {self.name} in {self.owner}."
+            )
 
     def outputs(self, inputs: Any, mode: Any = None) -> Any:
         """Return the outputs of one forward pass, (n_rows, n_classes) or (n_rows[, n_targets]).
