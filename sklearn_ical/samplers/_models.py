@@ -1,6 +1,7 @@
 """What can be told of a model from the outside: name, sort, outputs, whether it is fitted."""
 
 import copy
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
@@ -170,11 +171,22 @@ def net_in(model: Any) -> Any:
     return model
 
 
+def _holds_net(model: Any) -> bool:
+    """Tell whether there is a net anywhere in a model."""
+    if "torch" not in sys.modules or isinstance(model, type):
+        return False
+    try:
+        params = model.get_params(deep=True) if hasattr(model, "get_params") else {}
+    except AttributeError:  # of an estimator that does not keep its parameters
+        params = {}
+    return net_in(model) is not None or any(is_net(value) for value in params.values())
+
+
 @contextmanager
 def untouched(model: Any) -> Iterator[None]:
-    """Bring back the modes of a net that a model ends in, which its predictions change.
+    """Bring back what predictions of a net change: its modes, and global random numbers.
 
-    Global generators of random numbers come back, too. Other models are left alone.
+    Modes are those of a net that the model ends in. Models without nets are left alone.
 
     Parameters
     ----------
@@ -185,20 +197,21 @@ def untouched(model: Any) -> Iterator[None]:
     -------
     around : context manager
     """
-    net = net_in(model)
-    around = nullcontext()
+    around, net = nullcontext(), net_in(model)
     if net is not None:
         around = torch_file("_traces", "A net").untouched(net)
+    elif _holds_net(model):
+        around = torch_file("_traces", "A net").same_generators()
     with around:
         yield
 
 
 @contextmanager
 def seeded_training(model: Any, seed: int) -> Iterator[None]:
-    """Seed the training of a model that ends in a net, which takes no `random_state`.
+    """Seed the training of a model with nets, which take no `random_state`.
 
     Nets are trained by the global generators of torch, numpy and Python, which come back as they
-    were. Other models are left alone.
+    were. Models without nets are left alone.
 
     Parameters
     ----------
@@ -212,7 +225,7 @@ def seeded_training(model: Any, seed: int) -> Iterator[None]:
     around : context manager
     """
     around = nullcontext()
-    if net_in(model) is not None:
+    if _holds_net(model):
         around = torch_file("_traces", "A net").seeded_generators(seed)
     with around:
         yield

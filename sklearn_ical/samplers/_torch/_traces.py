@@ -19,7 +19,7 @@ def untouched(model: Any) -> Iterator[None]:
         held = [getattr(model, name, None) for name in names]
     parts = (part for m in held if isinstance(m, torch.nn.Module) for part in m.modules())
     modes = [(module, module.training) for module in parts]
-    with _same_generators():
+    with same_generators():
         try:
             yield
         finally:
@@ -30,7 +30,7 @@ def untouched(model: Any) -> Iterator[None]:
 @contextmanager
 def seeded_generators(seed: int) -> Iterator[None]:
     """Seed all global generators, and bring them back at the end."""
-    with _same_generators():
+    with same_generators():
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)
@@ -38,7 +38,8 @@ def seeded_generators(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _same_generators() -> Iterator[None]:
+def same_generators() -> Iterator[None]:
+    """Bring back all global generators at the end."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
