@@ -62,7 +62,7 @@ def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int
 
 def n_rows(X: Any, name: str = "X_pool") -> int:
     """Return the number of rows of whatever a model accepts as input."""
-    inputs = _inputs_of(X)
+    inputs = inputs_of(X)
     if inputs:
         counts = {key: n_rows(part, name) for key, part in inputs.items()}
         if len(set(counts.values())) > 1:
@@ -85,16 +85,18 @@ def n_rows(X: Any, name: str = "X_pool") -> int:
         ) from err
 
 
-def _inputs_of(X: Any) -> dict[Any, Any]:
-    """Return the inputs of rows that have several, by name or place: a dict or tuple of arrays.
+def inputs_of(X: Any) -> dict[Any, Any]:
+    """Return the inputs of rows that have several, by name or place; nothing for other rows.
 
-    A tuple counts as such if it holds arrays of at least two axes; any other is one of rows.
+    These are dicts of arrays, and tuples of arrays if one of them has two axes or more; other
+    tuples hold rows.
     """
-    if isinstance(X, Mapping):
-        return dict(X)
-    if isinstance(X, tuple) and X and all(hasattr(part, "shape") for part in X):
-        return dict(enumerate(X)) if any(len(part.shape) > 1 for part in X) else {}
-    return {}
+    if hasattr(X, "shape") or not isinstance(X, Mapping | tuple):
+        return {}
+    inputs = dict(X) if isinstance(X, Mapping) else dict(enumerate(X))
+    arrays = all(hasattr(part, "shape") for part in inputs.values())
+    named = isinstance(X, Mapping) or any(len(getattr(p, "shape", ())) > 1 for p in X)
+    return inputs if arrays and named else {}
 
 
 def as_numbers(values: Any, name: str, owner: str) -> np.ndarray:
@@ -160,7 +162,7 @@ def sliceable(X: Any) -> Any:
 
 def take_rows(X: Any, rows: Any) -> Any:
     """Return rows of `X` (a slice or an integer array) in the type of `X`."""
-    inputs = _inputs_of(X)
+    inputs = inputs_of(X)
     if inputs:
         parts = {key: take_rows(part, rows) for key, part in inputs.items()}
         return tuple(parts.values()) if isinstance(X, tuple) else parts

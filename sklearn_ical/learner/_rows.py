@@ -15,12 +15,13 @@ OWNER = "ActiveLearner.teach"
 
 
 def keep(rows: Any) -> Any:
-    """Return a copy that no later change can reach; a tuple as list, other array-likes as array."""
+    """Return a copy that no later change can reach; rows in a tuple as list, in others as array."""
     kind = _kind(rows)
     kept = copy.deepcopy(rows)
     if kind == _ARRAY or (kind is None and hasattr(kept, "__array__")):
         return np.asarray(kept)
-    return list(kept) if isinstance(kept, tuple) else kept
+    several = bool(_validation.inputs_of(rows))
+    return list(kept) if isinstance(kept, tuple) and not several else kept
 
 
 def check_like(new: Any, old: Any, name: str) -> None:
@@ -29,7 +30,7 @@ def check_like(new: Any, old: Any, name: str) -> None:
     if kind is None:
         raise TypeError(
             f"{name} can be joined with what was given before if that is an array, a sparse "
-            "matrix, a pandas or polars frame or series, or a list. Got "
+            "matrix, a pandas or polars frame or series, a list, or a dict of these. Got "
             f"{_type_name(old)} before {OWNER}; call fit with one of these."
         )
     if _kind(new) != kind:
@@ -37,7 +38,9 @@ def check_like(new: Any, old: Any, name: str) -> None:
             f"{name} must have the type that was given before, {_type_name(old)}. Got "
             f"{_type_name(new)} in {OWNER}; convert it, or call fit with all rows."
         )
-    if isinstance(old, list):
+    if isinstance(old, dict | tuple):
+        _check_inputs(old, new, name)
+    elif isinstance(old, list):
         _check_rows_of_list(old, new, name)
     elif not hasattr(old, "columns"):
         _check_shape(tuple(old.shape), tuple(new.shape), name)
@@ -91,6 +94,12 @@ def _join_sparse(old: Any, new: Any, name: str) -> Any:
 
 def _join_lists(old: list[Any], new: list[Any], name: str) -> list[Any]:
     return [*old, *new]
+
+
+def _join_inputs(old: Any, new: Any, name: str) -> Any:
+    parts, more = _validation.inputs_of(old), _validation.inputs_of(new)
+    joined = {key: join(part, more[key], f"{name}[{key!r}]") for key, part in parts.items()}
+    return joined if isinstance(old, dict) else tuple(joined.values())
 
 
 def _join_other_arrays(old: Any, new: Any, name: str) -> Any:
@@ -155,6 +164,18 @@ def _join_polars_series(old: Any, new: Any, name: str) -> Any:
             raise _unlike(name, old.dtype, new.dtype)
     frames = [series.rename(old.name).to_frame() for series in (old, new)]
     return polars.concat(frames, how="vertical_relaxed").to_series()
+
+
+def _check_inputs(old: Any, new: Any, name: str) -> None:
+    """Refuse rows that have not the inputs of `old`."""
+    parts, more = _validation.inputs_of(old), _validation.inputs_of(new)
+    if set(parts) != set(more):
+        raise ValueError(
+            f"{name} must have the inputs of the rows before, {list(parts)}. Got {list(more)} in "
+            f"{OWNER}."
+        )
+    for key, part in parts.items():
+        check_like(more[key], part, f"{name}[{key!r}]")
 
 
 def _check_columns(old: list[Any], new: list[Any], name: str) -> None:
@@ -256,6 +277,8 @@ _JOINS: dict[Any, Callable[[Any, Any, str], Any]] = {
     ("scipy", "spmatrix"): _join_sparse,
     ("scipy", "sparray"): _join_sparse,
     ("builtins", "list"): _join_lists,
+    ("builtins", "dict"): _join_inputs,
+    ("builtins", "tuple"): _join_inputs,
     ("pandas", "DataFrame"): _join_pandas_frames,
     _PANDAS_SERIES: _join_pandas_series,
     ("polars", "DataFrame"): _join_polars_frames,

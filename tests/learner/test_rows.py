@@ -159,7 +159,7 @@ def test_other_type_is_refused_with_both_names(before: str, now: str) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ({"a": np.zeros((2, 1))}, "X_new must be a collection of rows"),
+        ({"a": [[0.0], [0.0]]}, "X_new must be a collection of rows"),
         (deque([1, 2]), "X_new can be joined with what was given before if .* Got collections"),
     ],
 )
@@ -167,6 +167,31 @@ def test_unknown_type_is_refused_when_taught(rows: Any, message: str) -> None:
     learner = ActiveLearner(Recorder(), RandomQuery()).fit(rows, [0, 1])
     with pytest.raises(TypeError, match=message):
         learner.teach(rows, [0, 1])
+
+
+@pytest.mark.parametrize("sort", [dict, tuple])
+def test_rows_of_several_inputs_are_joined_input_by_input(sort: Any) -> None:
+    def inputs(first: Any, second: Any) -> Any:
+        named = {"a": np.array(first), "b": np.array(second)}
+        return named if sort is dict else tuple(named.values())
+
+    learner = ActiveLearner(Recorder(), RandomQuery())
+    learner.fit(inputs([[1.0], [2.0]], [3, 4]), [0, 1])
+    learner.teach(inputs([[5.0]], [6]), [1])
+    joined = learner.X_labeled_
+    assert type(joined) is sort
+    first, second = joined.values() if sort is dict else joined
+    np.testing.assert_array_equal(first, [[1.0], [2.0], [5.0]])
+    np.testing.assert_array_equal(second, [3, 4, 6])
+    with pytest.raises(ValueError, match="must have 1 column"):
+        learner.teach(inputs([[5.0, 7.0]], [6]), [1])
+    assert len(learner.query(inputs([[5.0], [7.0]], [6, 7]))) == 1
+
+
+def test_rows_with_other_inputs_are_refused() -> None:
+    learner = ActiveLearner(Recorder(), RandomQuery()).fit({"a": np.zeros((2, 1))}, [0, 1])
+    with pytest.raises(ValueError, match=r"X_new must have the inputs of the rows before, \['a'\]"):
+        learner.teach({"b": np.zeros((2, 1))}, [0, 1])
 
 
 @pytest.mark.parametrize("name", ["array", "csr_matrix", "coo_array", "list", "tuple"])
