@@ -171,6 +171,15 @@ def test_net_that_mixes_rows_is_found_out_by_any_of_them(seed: int, batch_size: 
     assert draws.fallback == "the output of a row depends on the rows beside it"
 
 
+def test_net_that_takes_no_single_row_is_asked_in_batches() -> None:
+    layers = torch.nn.BatchNorm1d(4, track_running_stats=False), torch.nn.Dropout()
+    module = torch.nn.Sequential(*layers, torch.nn.Linear(4, 3))
+    draws = MCDropoutSampler(module, kind="value", batch_size=45).draw(3, 0)
+    values = draws(X).values
+    assert draws.fallback == "the output of a row depends on the rows beside it"
+    assert values.shape == (90, 3, 3)
+
+
 def test_generators_are_left_by_queries_of_models_around_nets() -> None:
     model = net()
     around = [

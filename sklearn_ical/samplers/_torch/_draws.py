@@ -26,6 +26,8 @@ _LOG = logging.getLogger("sklearn_ical.samplers")
 # Why nothing is known of the fast way yet.
 TOO_FEW = "the rows at hand, one or all alike, do not show whether one pass does for all draws"
 MIXED = "the output of a row depends on the rows beside it"
+# What layers raise for a number of rows that they cannot do with.
+PASS_ERRORS = (RuntimeError, ValueError, IndexError, AssertionError)
 # Draws that the two ways are compared on.
 COMPARED_DRAWS = 2
 # Relative differences that rounding explains, by the bits of the dtype.
@@ -140,7 +142,7 @@ class DropoutDraws:
         output = self.net.outputs(inputs, mode)
         mode.check_end()
         if output.shape[0] != n * m:
-            raise NotExpandableError(f"it gives {output.shape[0]} outputs for {n} rows x {m} draws")
+            raise NotExpandableError(f"gives {output.shape[0]} outputs for {n} rows x {m} draws")
         return output.reshape(n, m, *output.shape[1:])
 
     def _unsteady(self, err: Exception) -> UnsupportedModelError:
@@ -222,10 +224,13 @@ class DropoutDraws:
         plan.fallback = self._difference(inputs, plan, n)
         return plan
 
-    def _alone(self, rows: Any, plan: Plan) -> Any:
-        """Return the outputs of one draw for each row without the others, (n_rows, ...)."""
-        ones = range(rows_of(rows))
-        return torch.cat([self._plain(part_of(rows, slice(i, i + 1)), plan, 0) for i in ones])
+    def _same_alone(self, rows: Any, plan: Plan, expected: Any) -> bool:
+        """Tell whether one draw gives each row, without the others, what it gives them all."""
+        ones = [part_of(rows, slice(i, i + 1)) for i in range(rows_of(rows))]
+        try:
+            return _close(torch.cat([self._plain(one, plan, 0) for one in ones]), expected)
+        except PASS_ERRORS:  # such as batch normalization by the statistics of one row
+            return False
 
     def _difference(self, inputs: Any, plan: Plan, n: int) -> str:
         """Return how the fast way differs from the plain one on a few rows, or nothing."""
@@ -242,16 +247,16 @@ class DropoutDraws:
             return TOO_FEW
         order = torch.arange(n - 1, -1, -1)
         moved = self._plain(part_of(rows, order), plan, 0)
-        if not _close(moved, plain[order, 0]) or not _close(self._alone(rows, plan), plain[:, 0]):
+        if not _close(moved, plain[order, 0]) or not self._same_alone(rows, plan, plain[:, 0]):
             return MIXED
         try:
             fast = self._expanded(rows, plan, slice(0, m))
             moved = self._expanded(part_of(rows, order), plan, slice(0, m))
         except NotExpandableError as err:
-            return str(err)
+            return f"it {err}"
         except NotSteadyError as err:
             return f"with rows x draws it {err}"
-        except (RuntimeError, ValueError, IndexError, AssertionError) as err:
+        except PASS_ERRORS as err:
             return f"rows x draws do not pass: {str(err).strip().splitlines()[0]}"
         if not _close(fast, plain) or not _close(moved, plain[order]):
             return "rows x draws give other outputs than one pass for each draw"
@@ -274,7 +279,7 @@ def _unlike_rows(few: Trace, more: Trace) -> int:
         for a, b in zip(first, second, strict=False)
         if a == b
     }
-    n = 4  # two of each half
+    n = 4
     while n in taken or n * COMPARED_DRAWS in taken:
         n += 1
     return n

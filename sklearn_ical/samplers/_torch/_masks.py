@@ -15,7 +15,7 @@ from sklearn_ical.samplers._torch._dropout import Call, DropoutMode, NotSteadyEr
 ALPHA = 1.7580993408473766
 
 
-class NotExpandableError(Exception):
+class NotExpandableError(NotSteadyError):
     """Rows cannot become rows x draws at the first dropout of a net."""
 
 
@@ -102,7 +102,7 @@ class Masked(DropoutMode):
     def keep(self, like: Any, call: Call) -> Any:
         known = self._known(call)
         if self.expand and self.n_calls == 0:
-            raise NotExpandableError("it has its first dropout inside attention or recurrence")
+            raise NotExpandableError("has its first dropout inside attention or recurrence")
         keep = self._laid(self.masks.keep(self.n_calls, known, like), known)
         wide, shape = self._wide(like, known)
         return keep.expand(wide.shape).reshape(shape)
@@ -138,7 +138,7 @@ class Masked(DropoutMode):
             mask = masks[self.draws.start]
             return mask.unsqueeze(call.axis) if call.axis >= 0 else mask
         if call.axis < 0:
-            raise NotExpandableError("it drops entries of a tensor without rows")
+            raise NotExpandableError("drops entries of a tensor without rows")
         chosen = masks[self.draws].movedim(0, call.axis)
         return chosen.unsqueeze(call.axis)  # (..., 1, n_draws, 1 or factor, ...)
 

@@ -247,10 +247,9 @@ class Net:
 
     def _check_order(self, iterator: Any, total: int) -> None:
         """Refuse loaders that leave out rows or change their order, as far as they tell."""
-        if not isinstance(iterator, torch.utils.data.DataLoader):
-            return
-        batches: Any = iterator.batch_sampler
-        if batches is None:  # one row at a time, or whatever the data set gives
+        batches: Any = getattr(iterator, "batch_sampler", None)
+        streams = torch.utils.data.IterableDataset
+        if batches is None or isinstance(getattr(iterator, "dataset", None), streams):
             return
         order = [row for batch in batches for row in batch]
         if order != list(range(total)):
