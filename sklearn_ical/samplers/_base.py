@@ -26,9 +26,8 @@ class Draws(Protocol):
     ``chunks(X, n_rows)`` that yields the samples of consecutive chunks of `X` where that is
     cheaper than one call per chunk; a method ``prepare(X)``, called before any work, that looks at
     the first rows of `X` for what only rows can tell: `classes`, or why there is no answer; and a
-    text `mean_differs`: why their mean is not the model's
-    own prediction. Without it, it is: that of all members of a finite ensemble exactly, that of
-    draws from a posterior in expectation.
+    text `mean_differs`: why their mean is not the model's own prediction. Without it, it is: that
+    of all members of a finite ensemble exactly, that of draws from a posterior in expectation.
     """
 
     n_draws: int
