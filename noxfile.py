@@ -1,7 +1,7 @@
 """Sessions that run the tests on the oldest, the pinned and the newest dependencies.
 
 ``python -m nox -s oldest`` runs one of them in an environment of its own; what follows ``--``
-goes to pytest.
+goes to pytest. ``mutants`` measures the tests themselves.
 """
 
 from pathlib import Path
@@ -39,3 +39,10 @@ def newest(session: nox.Session) -> None:
     """Run the tests at the newest versions there are; of torch, which is large, the pinned one."""
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     run_tests(session, "--upgrade", *(pin for pin in pins if pin.startswith("torch==")))
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Measure how many small faults in the code that selects the tests notice; takes long."""
+    session.install("-c", "constraints.txt", "-e", ".[test]", "cosmic-ray>=8.4")
+    session.run("python", "-m", "tests.mutants", *session.posargs)
