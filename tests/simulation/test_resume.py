@@ -82,10 +82,14 @@ def test_twenty_killed_runs_resume_to_the_unbroken_result(unbroken, tmp_path):
             pool.map(kill_and_resume, folders, *zip(*PLACES, strict=True), itertools.count())
         )
     assert len(ended) == 20
-    for folder, (result, _) in zip(folders, ended, strict=True):
+    for folder, (place, _), (result, n_before) in zip(folders, PLACES, ended, strict=True):
         assert result == expected, folder.name
-        # Nobody was asked twice, and nobody else than in the unbroken run.
-        assert calls(folder) == expected_calls, folder.name
+        # Nobody was asked twice, and nobody else than in the unbroken run. A kill at a random time
+        # can fall between an answer and the line that keeps it: that row alone is asked again.
+        made = calls(folder)
+        if place == "nowhere" and made[n_before : n_before + 1] == made[n_before - 1 : n_before]:
+            del made[n_before]
+        assert made == expected_calls, folder.name
         assert read_checkpoint(folder / "checkpoint.jsonl").rounds == expected.rounds
     # The kills came at different stages of the run.
     assert len({n_before for _, n_before in ended}) > 5

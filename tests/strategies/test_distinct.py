@@ -30,6 +30,7 @@ from sklearn_ical import (
 from sklearn_ical._random import seeded
 
 N_DRAWS, N_POINTS, BATCH = 5, 40, 20
+N_SEEDS = 20
 STRATEGIES = [
     BatchBALDQuery(),
     BatchBALDQuery(n_configurations=N_DRAWS),
@@ -73,12 +74,12 @@ def demand_good(picks: np.ndarray, rows: np.ndarray) -> None:
 
 @cache
 def forests_and_pool() -> tuple[list[RandomForestClassifier], np.ndarray]:
-    """Return 100 forests of other rows and seeds, and a pool in which each row stands twice."""
+    """Return forests of other rows and seeds, and a pool in which each row stands twice."""
     X, y = make_classification(
         200, n_features=5, n_informative=4, n_redundant=0, n_classes=3, random_state=0
     )
     forests = []
-    for seed in range(100):
+    for seed in range(N_SEEDS):
         labeled = np.random.default_rng(seed).choice(160, 30, replace=False)
         forests.append(RandomForestClassifier(10, random_state=seed).fit(X[labeled], y[labeled]))
     return forests, np.repeat(X[160:180], 2, axis=0)
@@ -88,7 +89,7 @@ def forests_and_pool() -> tuple[list[RandomForestClassifier], np.ndarray]:
 def test_one_hot_votes_of_few_members_give_distinct_picks(strategy: Any) -> None:
     features = np.random.default_rng(100).normal(size=(N_POINTS, 2))
     rows_of_pool = {"X_pool": features} if "features" in strategy.query_tags().needs else {}
-    for seed in range(100):
+    for seed in range(N_SEEDS):
         votes = np.random.default_rng(seed).integers(3, size=(N_POINTS, N_DRAWS))
         for samples in (PredictionSamples(np.eye(3)[votes]), PredictionSamples(votes, "label")):
             picks, rows = seeded(strategy, seed).select(
