@@ -23,7 +23,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copy what a build reads, so that it leaves nothing behind."""
     tree = tmp_path_factory.mktemp("tree")
     for name in INPUTS:
         source = ROOT / name
@@ -32,6 +33,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
             shutil.copytree(source, tree / name, ignore=ignored)
         else:
             shutil.copy(source, tree / name)
+    return tree
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path) -> Iterator[zipfile.ZipFile]:
     result = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "out", "."],
         cwd=tree,
@@ -88,3 +94,20 @@ def test_wheel_extra_of_the_command_has_all_that_it_looks_for(wheel: zipfile.Zip
 
 def test_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:
     assert b"sklearn-ical = sklearn_ical.cli:main" in info(wheel, "entry_points.txt")
+
+
+def test_editable_install_is_a_folder_that_type_checkers_follow(tree: Path) -> None:
+    build = "from setuptools.build_meta import build_editable; build_editable('editable')"
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", build],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
+    (path,) = (tree / "editable").glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert name.endswith(".pth")  # and no module with an import hook
+        assert archive.read(name).decode().split() == [str(tree.resolve())]
