@@ -4,9 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sklearn_ical import _array, _validation
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Kind, Layout, Real
 from sklearn_ical._validation import check_weights
 
 KINDS = ("proba", "label", "value")
@@ -74,11 +76,11 @@ class PredictionSamples:
     def __init__(
         self,
         values: Array,
-        kind: str = "proba",
+        kind: Kind = "proba",
         *,
-        classes: Any = None,
-        weights: Any = None,
-        noise_variance: Any = None,
+        classes: ArrayLike | None = None,
+        weights: Array | None = None,
+        noise_variance: Real | Array | None = None,
     ) -> None:
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}. Got {kind!r} in PredictionSamples.")
@@ -96,25 +98,25 @@ class PredictionSamples:
             classes = _check_classes(classes, n_classes, at_least=kind == "label")
             n_classes = len(classes)
         self.values = _read_only(values)
-        self.kind = kind
-        self.classes = classes
+        self.kind: Kind = kind
+        self.classes: Any = classes
         if weights is not None:
             weights = _read_only(check_weights(_array.to_host(weights), n_draws))
         self.weights = weights
         self.noise_variance = _check_noise(noise_variance, kind, n_points, n_draws)
-        self.n_classes = n_classes
+        self.n_classes: Any = n_classes
 
     @classmethod
     def from_array(
         cls,
         a: Array,
-        layout: str = "NKC",
+        layout: Layout = "NKC",
         *,
         log: bool = False,
-        kind: str = "proba",
-        classes: Any = None,
-        weights: Any = None,
-        noise_variance: Any = None,
+        kind: Kind = "proba",
+        classes: ArrayLike | None = None,
+        weights: Array | None = None,
+        noise_variance: Real | Array | None = None,
     ) -> "PredictionSamples":
         """Build samples from an array whose axes come in a named order.
 
@@ -168,7 +170,7 @@ class PredictionSamples:
 
     @classmethod
     def trusted(
-        cls, values: Array, kind: str, *, classes: Any = None, weights: Any = None
+        cls, values: Array, kind: Kind, *, classes: Any = None, weights: Any = None
     ) -> "PredictionSamples":
         """Wrap values that are valid by construction, without a look at them.
 

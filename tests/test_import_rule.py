@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "sklearn_ical"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
 
-FOUNDATION = {"exceptions", "_array", "_random", "_validation"}
+FOUNDATION = {"exceptions", "_array", "_random", "_typing", "_validation"}
 THROUGH_SAMPLERS = FOUNDATION | {"samples", "dependence", "selection", "samplers"}
 THROUGH_STRATEGIES = THROUGH_SAMPLERS | {"strategies"}
 EVERYTHING = THROUGH_STRATEGIES | {"simulation", "learner", "datasets"}
@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "exceptions": set(),
     "_array": {"exceptions"},
     "_random": {"exceptions"},
+    "_typing": set(),
     "_validation": {"exceptions"},
     "samples": FOUNDATION,
     "dependence": FOUNDATION,
@@ -105,6 +106,16 @@ def at_import_time(tree: ast.AST) -> Iterator[ast.AST]:
             yield from at_import_time(child)
 
 
+def for_type_checkers(tree: ast.AST) -> set[ast.AST]:
+    """Return the nodes below ``if TYPE_CHECKING:``, which never run."""
+    blocks = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    return {node for block in blocks for line in block.body for node in ast.walk(line)}
+
+
 def own_problem(module: str, target: str) -> str | None:
     """Say which rule an import of one of our own names breaks."""
     layer = layer_of(module)
@@ -151,11 +162,13 @@ def import_problems(source: str, module: str) -> list[str]:
     """List the imports of one source text that break the rule, as "line: import: reason"."""
     tree = ast.parse(source)
     eager = set(at_import_time(tree))
+    # The root package names what it loads on first use, which is anything from anywhere.
+    unseen = for_type_checkers(tree) if layer_of(module) == "__init__" else set()
     parents = {".".join(module.split(".")[:n]) for n in range(2, 5)}
     allowed = set().union(*(MAY_LOAD_OPTIONAL.get(parent, set()) for parent in parents))
     problems = []
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
+        if not isinstance(node, ast.Import | ast.ImportFrom) or node in unseen:
             continue
         for target in resolved(node):
             package = target.split(".")[0]
@@ -203,6 +216,16 @@ def test_source_file_imports_only_what_its_layer_may(path: Path) -> None:
             "a strategy must not import its sibling BALDQuery",
         ),
         ("__init__", "from sklearn_ical import samples", "the root package must not import"),
+        (
+            "__init__",
+            "if TYPE_CHECKING:\n    pass\nelse:\n    from sklearn_ical import samples",
+            "the root package must not import",
+        ),
+        (
+            "samples",
+            "if TYPE_CHECKING:\n    from sklearn_ical import cli",
+            "samples must not import cli",
+        ),
         ("samples", "from . import _array", "relative import"),
         ("samples", "from sklearn.utils._param_validation import Interval", "private scikit"),
         ("samples", "from sklearn.utils import _safe_indexing", "private scikit"),
@@ -221,6 +244,7 @@ def test_import_problems_reports_a_forbidden_import(module: str, source: str, re
 @pytest.mark.parametrize(
     ("module", "source"),
     [
+        ("__init__", "if TYPE_CHECKING:\n    from sklearn_ical.samples import PredictionSamples"),
         ("samples", "from sklearn_ical import _array"),
         ("samples", "from sklearn_ical._array import Array"),
         ("strategies._ical", "from sklearn_ical.strategies._base import BaseQuery"),

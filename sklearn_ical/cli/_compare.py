@@ -4,7 +4,7 @@ import io
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import typer
@@ -190,7 +190,7 @@ def _run(asked: Comparison, dataset: Dataset, runs: Path, outdated: list[Path]) 
         budget=asked.budget,
         scoring=asked.metrics,
         cv=asked.cv,
-        initial=asked.initial,
+        initial=cast(Literal["balanced", "random"], asked.initial),
         cost=None if costs is None else costs[pool],
         stopping=asked.stopping,
         checkpoint=runs,

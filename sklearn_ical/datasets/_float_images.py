@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 
 from sklearn_ical._random import IMAGES, root_seed, stream_generator
+from sklearn_ical._typing import Integer, Numbers, Real, Seed
 from sklearn_ical._validation import as_numbers, check_integer
 from sklearn_ical.datasets._image_data import IMAGE_RULE, is_image_shape
 
 NOISE_BYTES = 2**24  # of the noise at hand at a time
 
 
-def as_float_images(X: Any, *, mean: Any = None, std: Any = None) -> np.ndarray:
+def as_float_images(
+    X: Any, *, mean: Real | Numbers | None = None, std: Real | Numbers | None = None
+) -> np.ndarray:
     """Return images as nets take them: float32, channels first, scaled to [0, 1].
 
     Parameters
@@ -69,7 +72,7 @@ def as_float_images(X: Any, *, mean: Any = None, std: Any = None) -> np.ndarray:
 
 
 def repeat_images(
-    X: Any, y: Any, n_repeats: int = 3, *, noise: float = 0.1, random_state: Any = None
+    X: Any, y: Any, n_repeats: Integer = 3, *, noise: Real = 0.1, random_state: Seed = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Repeat a pool with fresh Gaussian noise on every copy, as Repeated-MNIST does.
 

@@ -3,7 +3,7 @@
 import math
 import os
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.datasets import fetch_openml
@@ -31,7 +31,10 @@ OPENML = {
 }
 
 
-def fetch_images(name: str, data_home: str | os.PathLike[str] | None = None) -> ImageData:
+def fetch_images(
+    name: Literal["mnist", "fashion_mnist", "emnist", "cifar10", "cifar100"],
+    data_home: str | os.PathLike[str] | None = None,
+) -> ImageData:
     """Download a data set of images from OpenML, in its standard training and test parts.
 
     Parameters

@@ -3,8 +3,6 @@
 Which points are chosen by it is up to the strategies.
 """
 
-from typing import Any
-
 import numpy as np
 
 from sklearn_ical._array import Array, namespace, to_host
@@ -13,7 +11,7 @@ from sklearn_ical.dependence._entropy import _check_draw_weights, _check_samples
 from sklearn_ical.dependence._hsic import weighted_mean
 
 
-def covariance_features(values: Array, *, weights: Any = None) -> Array:
+def covariance_features(values: Array, *, weights: Array | None = None) -> Array:
     """Return features whose inner products are covariances of predictions over the draws.
 
     Feature k of output c is ``sqrt(w_k) * (f_kc - mean_c)``, so that for two points x and x'
@@ -67,7 +65,9 @@ def covariance_features(values: Array, *, weights: Any = None) -> Array:
     return by_output * xp.sqrt(weights)
 
 
-def ledoit_wolf_shrinkage(gram: Array, n_points: int, *, weights: Any = None) -> np.ndarray:
+def ledoit_wolf_shrinkage(
+    gram: Array, n_points: int, *, weights: Array | None = None
+) -> np.ndarray:
     """Compute how far covariances of many points over few draws should shrink to their mean.
 
     The Ledoit-Wolf coefficient rho of ``(1 - rho) S + rho mean(diag S) I`` [1]_, of the covariance

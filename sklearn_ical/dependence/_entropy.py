@@ -10,7 +10,7 @@ from sklearn_ical.dependence._hsic import weighted_mean
 from sklearn_ical.dependence._kernels import as_float64
 
 
-def predictive_entropy(proba: Array, *, weights: Any = None) -> Array:
+def predictive_entropy(proba: Array, *, weights: Array | None = None) -> Array:
     """Compute the entropy of the mean class probabilities of each point.
 
     Total uncertainty: of the model's parameters and of the label given them. Cost
@@ -52,7 +52,7 @@ def predictive_entropy(proba: Array, *, weights: Any = None) -> Array:
     return _entropy(weighted_mean(proba, weights, 1))
 
 
-def margin(proba: Array, *, weights: Any = None) -> Array:
+def margin(proba: Array, *, weights: Array | None = None) -> Array:
     """Compute how close the two largest mean class probabilities of each point are.
 
     A utility: 1 minus their difference, so that higher is less certain. Cost
@@ -102,7 +102,7 @@ def margin(proba: Array, *, weights: Any = None) -> Array:
     return 1 - (ordered[:, -1] - ordered[:, -2])
 
 
-def least_confidence(proba: Array, *, weights: Any = None) -> Array:
+def least_confidence(proba: Array, *, weights: Array | None = None) -> Array:
     """Compute how unlikely the likeliest class of each point is, by the mean probabilities.
 
     Cost O(n_points n_draws n_classes).
@@ -148,7 +148,7 @@ def least_confidence(proba: Array, *, weights: Any = None) -> Array:
     return 1 - namespace(mean).max(mean, axis=1)
 
 
-def bald(proba: Array, *, weights: Any = None) -> Array:
+def bald(proba: Array, *, weights: Array | None = None) -> Array:
     """Compute the mutual information between each point's label and the posterior draw.
 
     Entropy of the mean prediction less the mean entropy of the draws' predictions. Cost
@@ -199,7 +199,9 @@ def bald(proba: Array, *, weights: Any = None) -> Array:
     return xp.where(xp.any(differs, axis=(1, 2)), information, xp.zeros_like(information))
 
 
-def predictive_variance(values: Array, *, weights: Any = None, noise_variance: Any = None) -> Array:
+def predictive_variance(
+    values: Array, *, weights: Array | None = None, noise_variance: Array | None = None
+) -> Array:
     """Compute the total predictive variance of each point, summed over the targets.
 
     Variance over the draws of their means, plus the mean over the draws of the observation
@@ -244,7 +246,7 @@ def predictive_variance(values: Array, *, weights: Any = None, noise_variance: A
     return variance + values.shape[2] * _noise_mean(noise, weights)
 
 
-def gaussian_bald(values: Array, *, weights: Any = None, noise_variance: Any) -> Array:
+def gaussian_bald(values: Array, *, weights: Array | None = None, noise_variance: Any) -> Array:
     """Compute the information that each point's real target carries about the posterior draw.
 
     Half the log of the total variance less half the mean log of the noise variance, summed over
@@ -350,7 +352,7 @@ def _check_samples(samples: Array, name: str, n_axes: tuple[int, ...], owner: st
     return samples if samples.ndim == 3 else samples[:, :, None]
 
 
-def _check_draw_weights(weights: Any, samples: Array) -> Array | None:
+def _check_draw_weights(weights: Array | None, samples: Array) -> Array | None:
     if weights is None:
         return None
     return like(check_weights(to_host(weights), samples.shape[1]), samples, samples.dtype)

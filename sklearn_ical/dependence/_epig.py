@@ -1,7 +1,5 @@
 """Expected predictive information gain: what the label of one point tells about those of others."""
 
-from typing import Any
-
 import numpy as np
 
 from sklearn_ical import _array
@@ -12,7 +10,7 @@ from sklearn_ical.dependence._entropy import _check_samples, _clip, _deviations
 TINY = 1e-300  # makes 0 log 0 zero, and is nothing beside any probability that counts
 
 
-def epig(proba: Array, proba_reference: Array, *, weights: Any = None) -> Array:
+def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) -> Array:
     """Compute the mean information between each point's label and that of a reference point.
 
     Expected predictive information gain [1]_: the mutual information between the labels of a
@@ -130,7 +128,7 @@ def _x_log_x(x: Array) -> Array:
     return x * namespace(x).log(x + TINY)
 
 
-def _check_draw_weights(weights: Any, reference: Array) -> Array:
+def _check_draw_weights(weights: Array | None, reference: Array) -> Array:
     """Return the weights as (1 or n_reference, n_draws)."""
     n_reference, n_draws = reference.shape[:2]
     host = np.full(n_draws, 1 / n_draws) if weights is None else np.asarray(to_host(weights))

@@ -1,8 +1,7 @@
 """Hilbert-Schmidt independence criteria of two or more kernels; the kernels live elsewhere."""
 
-from typing import Any
-
 from sklearn_ical._array import Array, device, is_array, like, namespace, to_host
+from sklearn_ical._typing import HSICEstimator
 from sklearn_ical._validation import check_weights
 from sklearn_ical.dependence._kernels import as_float64, result_dtype
 
@@ -13,8 +12,8 @@ def hsic(
     k: Array,
     l: Array,  # noqa: E741
     *,
-    estimator: str = "biased",
-    weights: Any = None,
+    estimator: HSICEstimator = "biased",
+    weights: Array | None = None,
 ) -> Array:
     """Estimate the Hilbert-Schmidt independence criterion of two variables.
 
@@ -90,8 +89,8 @@ def hsic(
 def hsic_dual(
     l: Array,  # noqa: E741
     *,
-    estimator: str = "biased",
-    weights: Any = None,
+    estimator: HSICEstimator = "biased",
+    weights: Array | None = None,
 ) -> Array:
     """Compute the matrix Z with ``hsic(k, l) = sum(k * Z)`` for every kernel k.
 
@@ -140,7 +139,7 @@ def hsic_dual(
     return namespace(l).astype(z, result_dtype(l), copy=False)
 
 
-def dhsic(kernels: Array, *, weights: Any = None) -> Array:
+def dhsic(kernels: Array, *, weights: Array | None = None) -> Array:
     """Estimate the joint Hilbert-Schmidt independence criterion of d variables.
 
     The V-statistic of the squared distance between the joint distribution of all d variables and
@@ -284,7 +283,9 @@ def _check_kernel(kernel: Array, name: str, owner: str) -> None:
         )
 
 
-def _check_options(kernel: Array, estimator: str, weights: Any, owner: str) -> Array | None:
+def _check_options(
+    kernel: Array, estimator: str, weights: Array | None, owner: str
+) -> Array | None:
     """Check the estimator against draws and weights; return the weights beside the kernel."""
     n_draws = kernel.shape[-1]
     if estimator not in ESTIMATORS:

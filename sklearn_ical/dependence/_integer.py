@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from sklearn_ical._typing import HSICEstimator
 
-def integer_hsic(labels: np.ndarray, sums: np.ndarray, estimator: str) -> np.ndarray:
+
+def integer_hsic(labels: np.ndarray, sums: np.ndarray, estimator: HSICEstimator) -> np.ndarray:
     """Score labels against summed delta kernels without rounding.
 
     Parameters
@@ -37,7 +39,7 @@ def integer_hsic(labels: np.ndarray, sums: np.ndarray, estimator: str) -> np.nda
     return np.array([sum(map(int, dual.reshape(-1)[row])) for row in agree], dtype=object)
 
 
-def integer_self_hsic(labels: np.ndarray, estimator: str) -> np.ndarray:
+def integer_self_hsic(labels: np.ndarray, estimator: HSICEstimator) -> np.ndarray:
     """Score labels against their own delta kernel, in the integers of `integer_hsic`.
 
     Parameters

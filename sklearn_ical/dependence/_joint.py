@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_ical._array import Array, to_host
 from sklearn_ical._random import CONFIGURATIONS, root_seed, stream_generator
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import check_integer
 from sklearn_ical.dependence._entropy import _check_draw_weights, _check_samples
 
@@ -16,9 +17,9 @@ TINY = 1e-300
 def joint_entropy(
     proba: Array,
     *,
-    weights: Any = None,
-    n_configurations: int = 10_000,
-    random_state: Any = None,
+    weights: Array | None = None,
+    n_configurations: Integer = 10_000,
+    random_state: Seed = None,
 ) -> float:
     """Compute the entropy of the labels of all points together.
 
@@ -136,7 +137,7 @@ class Configurations:
         self,
         n_draws: int,
         weights: np.ndarray | None,
-        n_configurations: int,
+        n_configurations: Integer,
         generator: np.random.Generator,
     ) -> None:
         given = np.full(n_draws, 1 / n_draws) if weights is None else weights

@@ -3,9 +3,10 @@
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sklearn_ical._array import Array, as_floating, is_array, namespace
+from sklearn_ical._typing import Real
 
 ALPHAS = (0.2, 0.5, 1, 2, 5)  # shape exponents of the rational quadratic mixture
 
@@ -65,7 +66,7 @@ def rq_kernel(
     return _restore(_rq(_squared_distances(y), alphas, weights, length_scale), y)
 
 
-def rbf_kernel(y: Array, *, length_scale: float | str = 1.0) -> Array:
+def rbf_kernel(y: Array, *, length_scale: Real | Literal["median"] = 1.0) -> Array:
     """Compute the Gaussian kernel ``exp(-||y - y'||^2 / (2 l^2))`` between the draws of each point.
 
     Cost O(n_draws^2 n_targets) per point; "median" also sorts all the distances at once.
@@ -229,7 +230,9 @@ def delta_kernel(labels: Array) -> Array:
     return xp.astype(labels[..., :, None] == labels[..., None, :], xp.float64)
 
 
-def radial_profile(kernel: str | Callable[[Array], Array]) -> Callable[[Array], Array]:
+def radial_profile(
+    kernel: Literal["distance", "rbf", "rq"] | Callable[[Array], Array],
+) -> Callable[[Array], Array]:
     """Return a kernel of squared distances, at its default parameters.
 
     Parameters

@@ -2,16 +2,24 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_ical._typing import (
+    BaseEstimator,
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    MetaEstimatorMixin,
+    Strategy,
+)
 from sklearn_ical._validation import n_rows, takes_labeled
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import OWNER
@@ -90,7 +98,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     (100, 64)
     """
 
-    def __init__(self, estimator: Any, strategy: Any) -> None:
+    def __init__(self, estimator: Any, strategy: Strategy) -> None:
         self.estimator = estimator
         self.strategy = strategy
 
@@ -118,7 +126,32 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         self._check_parameters("fit")
         return self._refit(Labeled.of(X, y, params).copied())
 
-    def query(self, X_pool: Any, batch_size: int = 1, **options: Any) -> Any:
+    @overload
+    def query(
+        self,
+        X_pool: Any,
+        batch_size: Integer = 1,
+        *,
+        return_utilities: Literal[False] = False,
+        **options: Any,
+    ) -> Indices: ...
+
+    @overload
+    def query(
+        self,
+        X_pool: Any,
+        batch_size: Integer = 1,
+        *,
+        return_utilities: Literal[True],
+        **options: Any,
+    ) -> IndicesAndUtilities: ...
+
+    @overload
+    def query(
+        self, X_pool: Any, batch_size: Integer = 1, *, return_utilities: bool, **options: Any
+    ) -> Indices | IndicesAndUtilities: ...
+
+    def query(self, X_pool: Any, batch_size: Integer = 1, **options: Any) -> Any:
         """Choose the rows of a pool that should be labeled next.
 
         Parameters

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import n_rows
 from sklearn_ical.samplers._base import BaseSampler, Draws, choose_members
 from sklearn_ical.samplers._registry import get_sampler
@@ -21,7 +22,7 @@ class SamplesSampler(BaseSampler):
     def __init__(self, samples: PredictionSamples) -> None:
         self.samples = samples
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix columns of the samples as draws; see :class:`EnsembleSampler`."""
         samples = self.samples
         if n_draws is not None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from sklearn_ical._random import root_seed
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import check_integer, n_rows, sliceable, take_rows
 from sklearn_ical.samples import PredictionSamples
 
@@ -31,9 +32,12 @@ class Draws(Protocol):
     """
 
     n_draws: int
-    kind: str
     weights: Any
     joint: bool
+
+    @property
+    def kind(self) -> str:
+        """The kind of the samples."""
 
     @property
     def classes(self) -> Any:
@@ -57,12 +61,12 @@ class BaseSampler:
     source = "draws of its own"
     cost = ""
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix `n_draws` functions of the posterior."""
         raise NotImplementedError(f"{type(self).__name__} must define draw.")
 
     def sample(
-        self, X: Any, *, n_draws: int | None = None, random_state: Any = None
+        self, X: Any, *, n_draws: Integer | None = None, random_state: Seed = None
     ) -> PredictionSamples:
         """Return the predictions for `X` of freshly drawn functions: ``draw(...)(X)``.
 
@@ -160,7 +164,7 @@ def prepare(draws: Draws, X: Any) -> None:
 
 
 def choose_members(
-    n_members: int, n_draws: int | None, random_state: Any, owner: str
+    n_members: int, n_draws: Integer | None, random_state: Seed, owner: str
 ) -> np.ndarray:
     """Return which members of a finite ensemble are the draws: all, or a seeded subset in order."""
     if n_draws is None:
@@ -175,7 +179,7 @@ def choose_members(
     return np.sort(generator.choice(n_members, n_draws, replace=False))
 
 
-def number_of_draws(n_draws: int | None, owner: str, default: int = DEFAULT_DRAWS) -> int:
+def number_of_draws(n_draws: Integer | None, owner: str, default: Integer = DEFAULT_DRAWS) -> int:
     """Return how many draws of a posterior to make: a checked number, or the default for None."""
     return check_integer(default if n_draws is None else n_draws, "n_draws", f"{owner}.draw")
 
@@ -239,7 +243,7 @@ class DrawsAround:
     def __init__(self, inner: Draws) -> None:
         self.inner = inner
         self.n_draws = inner.n_draws
-        self.kind = inner.kind
+        self.kind: Any = inner.kind
         self.weights = inner.weights
         self.joint = inner.joint
         self.mean_differs = getattr(inner, "mean_differs", "")

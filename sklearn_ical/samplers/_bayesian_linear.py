@@ -7,6 +7,7 @@ from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.utils.validation import validate_data
 
 from sklearn_ical._random import root_seed
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
 from sklearn_ical.samplers._cholesky import covariance_factor
@@ -68,7 +69,7 @@ class BayesianLinearSampler(BaseSampler):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix coefficient vectors as draws.
 
         Parameters

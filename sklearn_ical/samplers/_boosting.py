@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from sklearn_ical._typing import Integer, Kind, Seed
 from sklearn_ical._validation import check_integer
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, choose_members
@@ -58,7 +59,7 @@ class ParallelTreesSampler(BaseSampler):
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix trees as draws, all of them or a seeded subset; see :class:`EnsembleSampler`."""
         found = _parallel_trees(self.model)
         if found is None:
@@ -92,7 +93,7 @@ class VirtualEnsembleSampler(BaseSampler):
         self.model = model
         self.n_members = n_members
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix members as draws, all of them or a seeded subset; see :class:`EnsembleSampler`."""
         owner = "VirtualEnsembleSampler"
         n_members = check_integer(self.n_members, "n_members", owner)
@@ -121,7 +122,7 @@ class _MarginDraws:
         self.link = link
         self.chosen = chosen
         self.n_draws = len(chosen)
-        self.kind = "value" if link == "identity" else "proba"
+        self.kind: Kind = "value" if link == "identity" else "proba"
         self.classes = None
         if self.kind == "proba":
             self.classes = np.array(model.classes_)

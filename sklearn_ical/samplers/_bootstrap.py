@@ -2,16 +2,17 @@
 
 import copy
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_ical._random import root_seed
+from sklearn_ical._typing import BaseEstimator, Integer, Seed
 from sklearn_ical._validation import (
     HasMethods,
     Interval,
@@ -116,9 +117,9 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         self,
         estimator: Any,
         *,
-        n_draws: int = DEFAULT_DRAWS,
-        method: str = "auto",
-        n_jobs: int | None = None,
+        n_draws: Integer = DEFAULT_DRAWS,
+        method: Literal["auto", "weights", "copies", "bayesian"] = "auto",
+        n_jobs: Integer | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_draws = n_draws
@@ -174,7 +175,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         """
         return copy.copy(self).fit(X_labeled, y_labeled)
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fit clones of the model on resamples of the labeled rows.
 
         Parameters

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_ical import _array
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import (
     BaseSampler,
@@ -28,7 +29,7 @@ from sklearn_ical.samples import PredictionSamples
 class PipelineSampler(SamplerAround):
     """Samples the last step of a fitted Pipeline on rows that the other steps transform once."""
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the last step; see :class:`BaseSampler`."""
         inner = self.inner.draw(n_draws, random_state)
         return inner if len(self.outer) == 1 else TransformedDraws(kept(self.outer[:-1]), inner)
@@ -37,7 +38,7 @@ class PipelineSampler(SamplerAround):
 class TargetSampler(SamplerAround):
     """Samples the regressor of a fitted TransformedTargetRegressor, in the units of the target."""
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the regressor; see :class:`BaseSampler`."""
         return _TargetDraws(self.outer.transformer_, self.inner.draw(n_draws, random_state))
 

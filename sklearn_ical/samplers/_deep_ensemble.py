@@ -5,6 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from sklearn_ical._typing import Integer, NetKind, Numbers, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, choose_members
 from sklearn_ical.samplers._ensemble import EnsembleSampler, member_weights
@@ -73,11 +76,11 @@ class DeepEnsembleSampler(BaseSampler):
         members: Any,
         *,
         template: Any = None,
-        weights: Any = None,
-        kind: str | None = None,
+        weights: Numbers | None = None,
+        kind: NetKind | None = None,
         nonlinearity: Callable[[Any], Any] | None = None,
-        classes: Any = None,
-        batch_size: int | None = None,
+        classes: ArrayLike | None = None,
+        batch_size: Integer | None = None,
     ) -> None:
         self.members = members
         self.template = template
@@ -87,7 +90,7 @@ class DeepEnsembleSampler(BaseSampler):
         self.classes = classes
         self.batch_size = batch_size
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix members of the ensemble as draws.
 
         Parameters

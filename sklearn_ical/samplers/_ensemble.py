@@ -19,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
+from sklearn_ical._typing import Integer, Numbers, Seed
 from sklearn_ical._validation import as_numbers, check_weights
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, choose_members
@@ -87,7 +88,7 @@ class EnsembleSampler(BaseSampler):
 
     cost = "one prediction per member"
 
-    def __init__(self, ensemble: Any, *, weights: Any = None) -> None:
+    def __init__(self, ensemble: Any, *, weights: Numbers | None = None) -> None:
         self.ensemble = ensemble
         self.weights = weights
 
@@ -99,7 +100,7 @@ class EnsembleSampler(BaseSampler):
                 return source
         return "its members"
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix members of the ensemble as draws.
 
         Parameters

@@ -13,6 +13,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 
+from sklearn_ical._typing import Kind
 from sklearn_ical._validation import forest_input, n_rows, sliceable, take_rows
 from sklearn_ical.samplers._models import check_single_output, not_fitted
 from sklearn_ical.samples import PredictionSamples
@@ -45,7 +46,7 @@ class ForestDraws:
         self.forest.estimators_ = [forest.estimators_[k] for k in chosen]
         self.n_draws = len(chosen)
         self.classes = getattr(forest, "classes_", None)
-        self.kind = "value" if self.classes is None else "proba"
+        self.kind: Kind = "value" if self.classes is None else "proba"
         self.weights = weights
         trees = [tree.tree_ for tree in self.forest.estimators_]
         table = np.concatenate([tree.value for tree in trees])  # (n_nodes, n_outputs, n_classes)

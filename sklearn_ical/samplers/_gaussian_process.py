@@ -11,6 +11,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.validation import validate_data
 
 from sklearn_ical._random import root_seed
+from sklearn_ical._typing import Integer, Kind, Seed
 from sklearn_ical._validation import check_integer, target_location_and_scale
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
@@ -92,7 +93,7 @@ class GaussianProcessSampler(BaseSampler):
 
     source = "joint posterior of the process"
 
-    def __init__(self, model: Any, *, max_rows: int = 5000) -> None:
+    def __init__(self, model: Any, *, max_rows: Integer = 5000) -> None:
         self.model = model
         self.max_rows = max_rows
 
@@ -101,7 +102,7 @@ class GaussianProcessSampler(BaseSampler):
         """What the draws cost, in a few words."""
         return f"a Cholesky factor of all rows together, at most max_rows = {self.max_rows}"
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix functions of the posterior as draws.
 
         Parameters
@@ -172,14 +173,14 @@ class _Latent:
 class _ProcessDraws:
     """Functions of a process on the distinct rows of one call; a subclass evaluates them."""
 
-    kind: str
+    kind: Kind
     classes: Any = None
     weights = None
     joint = True
     mean_differs = ""
 
     def __init__(
-        self, model: Any, posteriors: list[_Posterior], n_draws: int, root: int, max_rows: int
+        self, model: Any, posteriors: list[_Posterior], n_draws: int, root: int, max_rows: Integer
     ) -> None:
         self.model = kept(model)  # it checks rows
         self.posteriors = posteriors
@@ -245,7 +246,7 @@ class _RegressionDraws(_ProcessDraws):
 
     kind = "value"
 
-    def __init__(self, model: Any, n_draws: int, root: int, max_rows: int) -> None:
+    def __init__(self, model: Any, n_draws: int, root: int, max_rows: Integer) -> None:
         if not hasattr(model, "X_train_"):
             raise not_fitted(model)
         ones = np.ones((len(model.X_train_), 1))
@@ -270,7 +271,7 @@ class _ClassificationDraws(_ProcessDraws):
 
     kind = "proba"
 
-    def __init__(self, model: Any, n_draws: int, root: int, max_rows: int) -> None:
+    def __init__(self, model: Any, n_draws: int, root: int, max_rows: Integer) -> None:
         if not hasattr(model, "base_estimator_"):
             raise not_fitted(model)
         posteriors = _laplace(model)

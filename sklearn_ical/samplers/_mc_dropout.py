@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from sklearn_ical._random import root_seed
+from sklearn_ical._typing import Integer, NetKind, Seed
 from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
 from sklearn_ical.samplers._models import torch_file
 
@@ -94,10 +97,10 @@ class MCDropoutSampler(BaseSampler):
         self,
         model: Any,
         *,
-        kind: str | None = None,
+        kind: NetKind | None = None,
         nonlinearity: Callable[[Any], Any] | None = None,
-        classes: Any = None,
-        batch_size: int | None = None,
+        classes: ArrayLike | None = None,
+        batch_size: Integer | None = None,
     ) -> None:
         self.model = model
         self.kind = kind
@@ -105,7 +108,7 @@ class MCDropoutSampler(BaseSampler):
         self.classes = classes
         self.batch_size = batch_size
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix dropout masks as draws.
 
         Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from sklearn_ical import _array
+from sklearn_ical._typing import Kind
 from sklearn_ical._validation import n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import (
@@ -122,7 +123,7 @@ class ClassifierDraws:
         self.weights = members.weights
         self.mean_differs = members.mean_differs
         self.votes = [not hasattr(model, "predict_proba") for model in members.models]
-        self.kind = "label" if all(self.votes) else "proba"
+        self.kind: Kind = "label" if all(self.votes) else "proba"
         if members.columns is None:
             seen = [np.asarray(model.classes_) for model in members.models]
             outer = [] if members.classes is None else [np.asarray(members.classes)]
@@ -253,7 +254,7 @@ def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
         ) from err
 
 
-def _checked(output: np.ndarray, kind: str, members: Members, k: int) -> np.ndarray:
+def _checked(output: np.ndarray, kind: Kind, members: Members, k: int) -> np.ndarray:
     """Return the predictions of one member, checked; what is wrong with them names the member."""
     try:
         return PredictionSamples(output[:, None], kind).values[:, 0]

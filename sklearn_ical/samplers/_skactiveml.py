@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 
 from sklearn_ical import _array
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.samplers._base import (
     BaseSampler,
     Draws,
@@ -36,7 +37,7 @@ def find_sampler(model: Any) -> BaseSampler | None:
 class WrappedSampler(SamplerAround):
     """Samples the model inside a wrapper, for the classes that the wrapper knows."""
 
-    def draw(self, n_draws: int | None = None, random_state: Any = None) -> Draws:
+    def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the model inside; see :class:`BaseSampler`."""
         draws = self.inner.draw(n_draws, random_state)
         classes: Any = getattr(self.outer, "classes_", None)

@@ -7,12 +7,13 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import joblib
 
+from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Strategy
 from sklearn_ical._validation import check_integer, warn
 from sklearn_ical.exceptions import CheckpointError, RunFailedWarning
 from sklearn_ical.simulation._comparison import ComparisonResult, Failure
@@ -20,28 +21,29 @@ from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import bars
 from sklearn_ical.simulation._result import SimulationResult
 from sklearn_ical.simulation._simulate import run
+from sklearn_ical.simulation._stopping import StoppingRule
 
 
 def compare_strategies(
     estimator: Any,
     X: Any,
     y: Any,
-    strategies: Mapping[str, Any] | Iterable[Any],
+    strategies: Mapping[str, Strategy] | Iterable[Strategy],
     *,
-    seeds: int | Iterable[int] = 10,
-    n_initial: int = 10,
-    batch_size: int = 1,
-    n_rounds: int | None = None,
-    budget: float | None = None,
-    scoring: Any = None,
+    seeds: Integer | Iterable[Integer] = 10,
+    n_initial: Integer = 10,
+    batch_size: Integer = 1,
+    n_rounds: Integer | None = None,
+    budget: Real | None = None,
+    scoring: Scoring = None,
     X_test: Any = None,
     y_test: Any = None,
     cv: Any = None,
-    initial: Any = None,
-    cost: Any = None,
-    stopping: Any = None,
-    checkpoint: Any = None,
-    n_jobs: int | None = None,
+    initial: Initial = None,
+    cost: Numbers | None = None,
+    stopping: StoppingRule | Sequence[StoppingRule] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    n_jobs: Integer | None = None,
     callback: Callable[[str, int], None] | None = None,
     verbose: int = 0,
 ) -> ComparisonResult:

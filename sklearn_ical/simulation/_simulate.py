@@ -2,16 +2,18 @@
 
 import logging
 import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 
 from sklearn_ical._random import root_seed, seeded, stream_seed
+from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Seed, Strategy
 from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.samplers import seeded_training
@@ -19,33 +21,35 @@ from sklearn_ical.simulation._journal import Journal, read_file
 from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
-from sklearn_ical.simulation._stopping import RoundState
+from sklearn_ical.simulation._stopping import RoundState, StoppingRule
 from sklearn_ical.strategies import RandomQuery
 
 _LOG = logging.getLogger(__name__)
+
+Callback: TypeAlias = Callable[[RoundState], Any]
 
 
 def simulate(
     estimator: Any,
     X: Any,
     y: Any,
-    strategy: Any,
+    strategy: Strategy,
     *,
-    n_initial: int = 10,
-    batch_size: int = 1,
-    n_rounds: int | None = None,
-    budget: float | None = None,
-    scoring: Any = None,
+    n_initial: Integer = 10,
+    batch_size: Integer = 1,
+    n_rounds: Integer | None = None,
+    budget: Real | None = None,
+    scoring: Scoring = None,
     X_test: Any = None,
     y_test: Any = None,
     cv: Any = None,
-    initial: Any = None,
-    random_state: Any = None,
+    initial: Initial = None,
+    random_state: Seed = None,
     oracle: Callable[[int], Any] | None = None,
-    cost: Any = None,
-    stopping: Any = None,
-    callbacks: Any = None,
-    checkpoint: Any = None,
+    cost: Numbers | None = None,
+    stopping: StoppingRule | Sequence[StoppingRule] | None = None,
+    callbacks: Callback | Sequence[Callback] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> SimulationResult:
     """Run active learning: buy labels round by round, and fit and score a model after each.
@@ -164,7 +168,7 @@ def simulate(
 def run(
     plan: Plan,
     root: int,
-    checkpoint: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     *,
     seed_is_free: bool = False,
     advance: Callable[[], None] = lambda: None,
@@ -424,7 +428,7 @@ def _kind(label: Any) -> Any:
     return "text" if isinstance(label, str) else "number"
 
 
-def read_checkpoint(path: Any) -> SimulationResult:
+def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
     """Return what a checkpoint holds, without the data or the estimator it was made with.
 
     Parameters

@@ -2,14 +2,25 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypedDict, Unpack, overload
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import DRAWS, root_seed, stream_seed
+from sklearn_ical._typing import (
+    BaseEstimator,
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    Kind,
+    Need,
+    Numbers,
+    Positions,
+    Real,
+    Seed,
+)
 from sklearn_ical._validation import (
     check_budget,
     check_candidates,
@@ -21,6 +32,26 @@ from sklearn_ical._validation import (
 from sklearn_ical.samplers import Draws
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, drawn, source_of
+
+
+class QueryOptions(TypedDict, total=False):
+    """Keyword arguments of `query`, for type checkers."""
+
+    candidates: Positions | None
+    X_labeled: Any
+    y_labeled: Any
+    X_reference: Any
+    costs: Numbers | None
+    budget: Real | None
+
+
+class SelectOptions(TypedDict, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    candidates: Positions | None
+    reference_samples: PredictionSamples | Array | None
+    costs: Numbers | None
+    budget: Real | None
 
 
 @dataclass(frozen=True)
@@ -43,9 +74,9 @@ class QueryTags:
     """
 
     deterministic: bool = True
-    utilities: str = "gain"
-    kinds: tuple[str, ...] = ("proba", "label", "value")
-    needs: tuple[str, ...] = ("draws",)
+    utilities: Literal["gain", "other"] = "gain"
+    kinds: tuple[Kind, ...] = ("proba", "label", "value")
+    needs: tuple[Need, ...] = ("draws",)
     min_draws: int = 1
 
 
@@ -68,7 +99,7 @@ class BaseQuery(BaseEstimator):
         "random_state": ["random_state", np.random.Generator]
     }
 
-    def __init__(self, *, random_state: Any = None) -> None:
+    def __init__(self, *, random_state: Seed = None) -> None:
         self.random_state = random_state
 
     def query_tags(self) -> QueryTags:
@@ -80,20 +111,38 @@ class BaseQuery(BaseEstimator):
         """
         return QueryTags()
 
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[QueryOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[QueryOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[QueryOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def query(
         self,
         model: Any,
         X_pool: Any,
-        batch_size: int = 1,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
+        candidates: Positions | None = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose the rows of a pool that should be labeled next.
 
         Parameters
@@ -155,17 +204,35 @@ class BaseQuery(BaseEstimator):
             return_utilities=return_utilities,
         )
 
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their posterior predictions alone.
 
         Parameters
@@ -195,9 +262,7 @@ class BaseQuery(BaseEstimator):
             return_utilities=return_utilities,
         )
 
-    def __call__(
-        self, model: Any, X_pool: Any, n_instances: int = 1
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, model: Any, X_pool: Any, n_instances: Integer = 1) -> IndicesAndUtilities:
         """Choose rows in the form of a modAL strategy, so that ``self`` can be passed as one.
 
         Parameters
@@ -236,7 +301,7 @@ class BaseQuery(BaseEstimator):
 
     def _query(
         self, model: Any, X_pool: Any, batch_size: Any, *, return_utilities: bool, **given: Any
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Run the recipe on a model: check, draw, select."""
         pool = self._pool_of_model(
             model, X_pool, batch_size, want_utilities=return_utilities, **given
@@ -297,7 +362,7 @@ class BaseQuery(BaseEstimator):
 
     def _select_samples(
         self, samples: Any, batch_size: Any, *, return_utilities: bool, **given: Any
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Run the recipe on predictions at hand: check, select."""
         pool = self._pool_of_samples(samples, batch_size, want_utilities=return_utilities, **given)
         return _answer(self._choose(pool), return_utilities)
@@ -444,9 +509,10 @@ class PointwiseQuery(BaseQuery):
         return batch.selection()
 
 
-def _answer(selection: Selection, return_utilities: bool) -> Any:
+def _answer(selection: Selection, return_utilities: bool) -> Indices | IndicesAndUtilities:
     if return_utilities:
-        return selection.positions, selection.rows
+        rows: Any = selection.rows  # wanted, so there
+        return selection.positions, rows
     return selection.positions
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from sklearn_ical._array import Array
 from sklearn_ical._random import CONFIGURATIONS, stream_generator
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import Configurations
 from sklearn_ical.samples import PredictionSamples
@@ -27,11 +28,11 @@ COARSE = 1 / 8
 
 def batch_bald(
     proba: Array,
-    batch_size: int = 1,
+    batch_size: Integer = 1,
     *,
-    weights: Any = None,
-    n_configurations: int = 10_000,
-    random_state: Any = None,
+    weights: Array | None = None,
+    n_configurations: Integer = 10_000,
+    random_state: Seed = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose the points whose labels together tell most of the posterior draw, greedily.
 
@@ -145,7 +146,7 @@ class BatchBALDQuery(BaseQuery):
     }
 
     def __init__(
-        self, n_configurations: int = 10_000, lazy: bool = True, random_state: Any = None
+        self, n_configurations: Integer = 10_000, lazy: bool = True, random_state: Seed = None
     ) -> None:
         self.n_configurations = n_configurations
         self.lazy = lazy

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY, row_uniforms, stream
+from sklearn_ical._typing import Integer, Positions, Real, Seed
 from sklearn_ical._validation import (
     Interval,
     as_numbers,
@@ -92,10 +93,10 @@ class BayesianCoresetQuery(BaseQuery):
 
     def __init__(
         self,
-        n_projections: int | None = None,
-        gamma: float = 1.0,
-        floor: float = 1e-6,
-        random_state: Any = None,
+        n_projections: Integer | None = None,
+        gamma: Real = 1.0,
+        floor: Real = 1e-6,
+        random_state: Seed = None,
     ) -> None:
         self.n_projections = n_projections
         self.gamma = gamma
@@ -133,7 +134,7 @@ class BayesianCoresetQuery(BaseQuery):
 
 
 def bayesian_coreset(
-    vectors: Array, batch_size: int = 1, *, candidates: Any = None
+    vectors: Array, batch_size: Integer = 1, *, candidates: Positions | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find few points whose weighted sum is close to the sum of all, by Frank-Wolfe.
 
@@ -204,7 +205,11 @@ def bayesian_coreset(
 
 
 def log_likelihood_vectors(
-    samples: Any, *, n_projections: int | None = None, gamma: float = 1.0, floor: float = 1e-6
+    samples: PredictionSamples | Array,
+    *,
+    n_projections: Integer | None = None,
+    gamma: Real = 1.0,
+    floor: Real = 1e-6,
 ) -> np.ndarray:
     """Compute the expected log-likelihood of each point's label under each posterior draw.
 
@@ -272,7 +277,7 @@ def log_likelihood_vectors(
 
 
 def _vectors(
-    predictions: Predictions, n_projections: int | None, gamma: float, floor: float, owner: str
+    predictions: Predictions, n_projections: Integer | None, gamma: Real, floor: Real, owner: str
 ) -> np.ndarray:
     """Return the log-likelihood vectors of all points, (n_points, n_projections), on the host."""
     positions = np.arange(predictions.n_points)
@@ -300,7 +305,7 @@ def _vectors(
 
 
 def _of_classes(
-    samples: PredictionSamples, n_projections: int, gamma: float, floor: float
+    samples: PredictionSamples, n_projections: Integer, gamma: Real, floor: Real
 ) -> Array:
     """Return expected log-likelihoods plus entropies of class predictions."""
     mean = samples.mean()  # (n_points, n_classes)
@@ -321,7 +326,7 @@ def _of_classes(
 
 
 def _of_values(
-    samples: PredictionSamples, default: float, n_projections: int, gamma: float
+    samples: PredictionSamples, default: float, n_projections: Integer, gamma: Real
 ) -> Array:
     """Return expected log-likelihoods plus entropies of Gaussian predictions.
 

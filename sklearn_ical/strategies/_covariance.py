@@ -12,6 +12,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Real
 from sklearn_ical.dependence import covariance_features, ledoit_wolf_shrinkage
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._pool import Predictions
@@ -177,7 +178,7 @@ def count_outputs(predictions: Predictions, *others: Predictions | None) -> int:
     return 1 if values.ndim == 2 else int(values.shape[2])
 
 
-def set_noise(rows: CovarianceRows, noise: float | str) -> np.ndarray:
+def set_noise(rows: CovarianceRows, noise: Real | str) -> np.ndarray:
     """Return the noise variance that a label has in each block, (n_blocks,), > 0.
 
     A number is in units of the mean variance of the pool: that of all classes, or for targets,

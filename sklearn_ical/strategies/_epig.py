@@ -3,13 +3,14 @@
 import math
 import numbers
 import sys
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import LABELS, row_uniforms, stream
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import epig
 from sklearn_ical.samples import PredictionSamples
@@ -86,7 +87,10 @@ class EPIGQuery(BaseQuery):
     _compares = True
 
     def __init__(
-        self, n_reference: int = 200, batch: str = "top", random_state: Any = None
+        self,
+        n_reference: Integer = 200,
+        batch: Literal["top", "pseudo-label"] = "top",
+        random_state: Seed = None,
     ) -> None:
         self.n_reference = n_reference
         self.batch = batch

@@ -11,6 +11,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Integer, Real
 from sklearn_ical._validation import clip_batch_size
 from sklearn_ical.selection import merge_ties
 from sklearn_ical.strategies._pool import Batch, Pool
@@ -48,7 +49,7 @@ def maximize(batch: Batch, objective: Objective) -> None:
         batch.take(np.zeros_like(bounds), len(bounds))
 
 
-def facility_location(similarity: Array, batch_size: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def facility_location(similarity: Array, batch_size: Integer = 1) -> tuple[np.ndarray, np.ndarray]:
     """Choose columns that together are similar to all rows, greedily.
 
     The objective is f(S) = sum over rows i of max over s in S of similarity[i, s], 0 for no
@@ -286,7 +287,7 @@ class ConcaveCoverage(_Columns):
         As for :class:`MatrixCoverage`.
     """
 
-    def __init__(self, columns: Array, gamma: float, **options: Any) -> None:
+    def __init__(self, columns: Array, gamma: Real, **options: Any) -> None:
         self._gamma = gamma
         super().__init__(columns, **options)
 

@@ -4,7 +4,7 @@ import copy
 import numbers
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -12,13 +12,29 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import (
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    Numbers,
+    Positions,
+    Real,
+    Seed,
+    SupportsTransform,
+)
 from sklearn_ical._validation import HasMethods, Interval, n_rows, numeric_rows
 from sklearn_ical.dependence import predictive_entropy
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._base import PointwiseQuery, QueryTags
+from sklearn_ical.strategies._base import PointwiseQuery, QueryTags, SelectOptions
 from sklearn_ical.strategies._class_coverage import ClassCoverage
 from sklearn_ical.strategies._facility_location import maximize
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+
+
+class _SelectOptions(SelectOptions, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    X_pool: Any
 
 
 class FASSQuery(PointwiseQuery):
@@ -86,9 +102,9 @@ class FASSQuery(PointwiseQuery):
 
     def __init__(
         self,
-        factor: int = 30,
-        transform: Any | Callable[[Any], Any] = None,
-        random_state: Any = None,
+        factor: Integer = 30,
+        transform: SupportsTransform | Callable[[Any], Any] | None = None,
+        random_state: Seed = None,
     ) -> None:
         self.factor = factor
         self.transform = transform
@@ -100,21 +116,42 @@ class FASSQuery(PointwiseQuery):
 
     def query_tags(self) -> QueryTags:
         """Return the tags: any classifier, and rows that are numbers; gains of all for factor 1."""
-        utilities = "gain" if self.factor == 1 else "other"
-        return QueryTags(utilities=utilities, kinds=("proba", "label"), needs=("mean", "features"))
+        return QueryTags(
+            utilities="gain" if self.factor == 1 else "other",
+            kinds=("proba", "label"),
+            needs=("mean", "features"),
+        )
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
 
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
         X_pool: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their predictions and their features.
 
         Parameters
@@ -189,7 +226,8 @@ class FASSQuery(PointwiseQuery):
                 f" Got the class {transform.__name__}; fit an object of it first."
             )
         if transform is not None:
-            X = getattr(transform, "transform", transform)(X)
+            make: Any = getattr(transform, "transform", transform)
+            X = make(X)
             name = "What transform makes of X_pool"
             if n_rows(X, name) != pool.n_points:
                 raise ValueError(

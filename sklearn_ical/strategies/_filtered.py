@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sklearn_ical._typing import Integer
 from sklearn_ical._validation import Interval
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._parts import CompositeQuery
@@ -57,7 +58,7 @@ class FilteredQuery(CompositeQuery):
         "factor": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, filter: BaseQuery, strategy: BaseQuery, factor: int = 6) -> None:
+    def __init__(self, filter: BaseQuery, strategy: BaseQuery, factor: Integer = 6) -> None:
         self.filter = filter
         self.strategy = strategy
         self.factor = factor

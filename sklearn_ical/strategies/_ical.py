@@ -2,13 +2,13 @@
 
 import math
 import numbers
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.strategies._base import QueryTags
 from sklearn_ical.strategies._information import Information, check_information, information_of
@@ -114,17 +114,17 @@ class ICALQuery(ReferenceQuery):
 
     def __init__(
         self,
-        n_reference: int = 200,
-        step_size: int = 1,
-        prediction: str = "sampled",
-        kernel: str | Callable[[Array], Array] = "auto",
-        estimator: str = "biased",
+        n_reference: Integer = 200,
+        step_size: Integer = 1,
+        prediction: Prediction = "sampled",
+        kernel: Kernel = "auto",
+        estimator: HSICEstimator = "biased",
         resample: bool = True,
         replace: bool = False,
         include_self: bool = True,
         exclude_selected: bool = False,
-        information_weight: float = 0.0,
-        random_state: Any = None,
+        information_weight: Real = 0.0,
+        random_state: Seed = None,
     ) -> None:
         self.n_reference = n_reference
         self.step_size = step_size
@@ -166,7 +166,7 @@ class ICALQuery(ReferenceQuery):
             run.start([references.of_step(t, batch.chosen) for t in steps])
             for i in range(len(steps)):
                 if not batch.full:
-                    run.take(i, self.step_size)
+                    run.take(i, int(self.step_size))
         return batch.selection()
 
 

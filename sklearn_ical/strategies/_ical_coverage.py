@@ -2,14 +2,22 @@
 
 import numbers
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from sklearn_ical import _array
-from sklearn_ical._array import Array
+from sklearn_ical._typing import (
+    HSICEstimator,
+    Integer,
+    Kernel,
+    Numbers,
+    Prediction,
+    Real,
+    Seed,
+    Uncertainty,
+)
 from sklearn_ical._validation import Interval, StrOptions, warn_saturated
 from sklearn_ical.samplers import Draws
 from sklearn_ical.samples import PredictionSamples
@@ -125,17 +133,17 @@ class ICALCoverageQuery(ReferenceQuery):
 
     def __init__(
         self,
-        n_reference: int | None = None,
-        dependence: str = "hsic",
-        candidate_weight: Any = None,
-        reference_weight: Any = None,
-        information_weight: float = 0.0,
-        objective: str = "facility-location",
-        gamma: float = 0.5,
-        prediction: str = "proba",
-        kernel: str | Callable[[Array], Array] = "auto",
-        estimator: str = "biased",
-        random_state: Any = None,
+        n_reference: Integer | None = None,
+        dependence: Literal["hsic", "tau"] = "hsic",
+        candidate_weight: Uncertainty | Numbers | None = None,
+        reference_weight: Uncertainty | Numbers | None = None,
+        information_weight: Real = 0.0,
+        objective: Literal["facility-location", "concave"] = "facility-location",
+        gamma: Real = 0.5,
+        prediction: Prediction = "proba",
+        kernel: Kernel = "auto",
+        estimator: HSICEstimator = "biased",
+        random_state: Seed = None,
     ) -> None:
         self.n_reference = n_reference
         self.dependence = dependence
@@ -199,7 +207,7 @@ class ICALCoverageQuery(ReferenceQuery):
 
     def _share(self, unit: float, by_row: float, by_candidate: float, owner: str) -> float:
         """Return what the largest D, of weight 1 on both sides, counts in the objective."""
-        exponent = 1.0 if self.objective == "facility-location" else self.gamma
+        exponent = 1.0 if self.objective == "facility-location" else float(self.gamma)
         share = (unit * by_row * by_candidate) ** exponent
         if not sys.float_info.min < share < sys.float_info.max:
             raise ValueError(

@@ -4,12 +4,13 @@ import numbers
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from sklearn_ical import _array, _random
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Integer, Kernel, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual, linear_kernel, squared_distances
 from sklearn_ical.samples import PredictionSamples
@@ -101,13 +102,13 @@ class ICALJointQuery(ReferenceQuery):
 
     def __init__(
         self,
-        form: str = "scaled",
-        rate: float = 1.0,
+        form: Literal["scaled", "grouped"] = "scaled",
+        rate: Real = 1.0,
         normalize: bool = True,
-        n_reference: int | None = None,
-        prediction: str = "sampled",
-        kernel: str | Callable[[Array], Array] = "auto",
-        random_state: Any = None,
+        n_reference: Integer | None = None,
+        prediction: Literal["sampled", "proba", "argmax"] = "sampled",
+        kernel: Kernel = "auto",
+        random_state: Seed = None,
     ) -> None:
         self.form = form
         self.rate = rate

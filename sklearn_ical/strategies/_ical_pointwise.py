@@ -3,16 +3,29 @@
 import math
 import numbers
 import sys
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY
+from sklearn_ical._typing import (
+    HSICEstimator,
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    Kernel,
+    Numbers,
+    Positions,
+    PositionSets,
+    Prediction,
+    Real,
+    Seed,
+)
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.strategies._base import BaseQuery, QueryOptions, QueryTags, SelectOptions
 from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
 from sklearn_ical.strategies._pool import Batch, Pool, Selection, ties
 from sklearn_ical.strategies._references import ReferenceSets, one_set, sets_of_steps
@@ -20,6 +33,20 @@ from sklearn_ical.strategies._scorer import Panel, Scorer
 
 # Dependence below so much of the largest self-dependence is none.
 NEGLIGIBLE = 1e-12
+
+
+class _QueryOptions(QueryOptions, total=False):
+    """Keyword arguments of `query`, for type checkers."""
+
+    reference: PositionSets | None
+    marginal: PositionSets | None
+
+
+class _SelectOptions(SelectOptions, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    reference: PositionSets | None
+    marginal: PositionSets | None
 
 
 class ICALPointwiseQuery(BaseQuery):
@@ -99,16 +126,16 @@ class ICALPointwiseQuery(BaseQuery):
 
     def __init__(
         self,
-        n_reference: int = 200,
-        n_marginal: int = 200,
-        step_size: int = 1,
-        prediction: str = "sampled",
-        kernel: str | Callable[[Array], Array] = "auto",
-        estimator: str = "biased",
+        n_reference: Integer = 200,
+        n_marginal: Integer = 200,
+        step_size: Integer = 1,
+        prediction: Prediction = "sampled",
+        kernel: Kernel = "auto",
+        estimator: HSICEstimator = "biased",
         resample: bool = True,
         replace: bool = False,
-        ratio_floor: float = 1e-3,
-        random_state: Any = None,
+        ratio_floor: Real = 1e-3,
+        random_state: Seed = None,
     ) -> None:
         self.n_reference = n_reference
         self.n_marginal = n_marginal
@@ -125,22 +152,40 @@ class ICALPointwiseQuery(BaseQuery):
         """Return the tags: draws of any kind, 4 for the unbiased estimator."""
         return QueryTags(deterministic=False, min_draws=2 if self.estimator == "biased" else 4)
 
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_QueryOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_QueryOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_QueryOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def query(
         self,
         model: Any,
         X_pool: Any,
-        batch_size: int = 1,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
+        candidates: Positions | None = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
-        reference: Any = None,
-        marginal: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        reference: PositionSets | None = None,
+        marginal: PositionSets | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose the rows of a pool that should be labeled next.
 
         Parameters
@@ -179,19 +224,37 @@ class ICALPointwiseQuery(BaseQuery):
             marginal=marginal,
         )
 
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        reference: Any = None,
-        marginal: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
+        reference: PositionSets | None = None,
+        marginal: PositionSets | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their posterior predictions alone.
 
         Parameters
@@ -238,7 +301,7 @@ class ICALPointwiseQuery(BaseQuery):
             for i, t in enumerate(steps):
                 if not batch.full:
                     gains.compare(marginals[min(t, len(marginals) - 1)])
-                    _Step(batch, scorer, panel, i, unit).take(gains, self.step_size)
+                    _Step(batch, scorer, panel, i, unit).take(gains, int(self.step_size))
         return batch.selection()
 
     def _marginals(self, pool: Pool) -> np.ndarray:
@@ -297,7 +360,7 @@ class _Step:
 class _Gains:
     """What candidates tell about marginal rows beyond what the mean of a batch tells."""
 
-    def __init__(self, scorer: Scorer, ratio_floor: float) -> None:
+    def __init__(self, scorer: Scorer, ratio_floor: Real) -> None:
         self.scorer = scorer
         self.ratio_floor = ratio_floor
         self.marginal: np.ndarray | None = None

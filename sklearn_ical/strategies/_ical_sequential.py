@@ -9,6 +9,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import covariance_features
 from sklearn_ical.samples import PredictionSamples
@@ -88,7 +89,7 @@ class ICALSequentialQuery(ReferenceQuery):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    def __init__(self, n_reference: int | None = None, random_state: Any = None) -> None:
+    def __init__(self, n_reference: Integer | None = None, random_state: Seed = None) -> None:
         self.n_reference = n_reference
         self.random_state = random_state
 

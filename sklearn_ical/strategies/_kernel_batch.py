@@ -1,13 +1,24 @@
 """Black-box batch selection on the prediction covariance kernel: KernelBatchQuery."""
 
 import numbers
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
 
+from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY, row_exponentials, stream
+from sklearn_ical._typing import (
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    Numbers,
+    Positions,
+    Real,
+    Seed,
+)
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.strategies._base import BaseQuery, QueryTags, SelectOptions
 from sklearn_ical.strategies._covariance import (
     CovarianceRows,
     count_outputs,
@@ -26,6 +37,12 @@ from sklearn_ical.strategies._posterior import (
 LABELED_BLOCK = 256
 # What a row at distance 0 counts in D^2 sampling: nothing beside any other, but not nothing.
 NEXT_TO_NOTHING = 1e-300
+
+
+class _SelectOptions(SelectOptions, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    labeled_samples: PredictionSamples | Array | None
 
 
 class KernelBatchQuery(BaseQuery):
@@ -102,10 +119,10 @@ class KernelBatchQuery(BaseQuery):
 
     def __init__(
         self,
-        method: str = "maxdet",
-        noise: float = 2.0,
+        method: Literal["maxdet", "maxdist", "kmeans++", "lcmd", "bait"] = "maxdet",
+        noise: Real = 2.0,
         include_labeled: bool = True,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.method = method
         self.noise = noise
@@ -128,18 +145,36 @@ class KernelBatchQuery(BaseQuery):
             min_draws=2,
         )
 
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        labeled_samples: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
+        labeled_samples: PredictionSamples | Array | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their posterior predictions alone.
 
         Parameters
@@ -202,7 +237,7 @@ def _blocks(n_points: int) -> list[np.ndarray]:
 
 
 def _posterior(
-    pool: Pool, rows: CovarianceRows, labeled: CovarianceRows | None, noise: float
+    pool: Pool, rows: CovarianceRows, labeled: CovarianceRows | None, noise: Real
 ) -> PosteriorVariance:
     """Return variances of the candidates given the labels of the labeled rows."""
     blocks = set_noise(rows, noise)

@@ -8,6 +8,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import HSICEstimator
 from sklearn_ical.dependence import (
     delta_kernel,
     hsic_dual,
@@ -38,7 +39,7 @@ class LabelScorer(Scorer):
         labels: Array,
         reference_labels: Array,
         reference_rows: np.ndarray,
-        estimator: str,
+        estimator: HSICEstimator,
         weights: Any,
         *,
         integers: bool,

@@ -1,10 +1,11 @@
 """Batch by the log determinant of the prediction covariance: LogDetQuery."""
 
 import numbers
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from sklearn_ical._typing import Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._covariance import (
@@ -84,9 +85,9 @@ class LogDetQuery(BaseQuery):
 
     def __init__(
         self,
-        kernel: str = "trace",
-        noise: float | str = 2.0,
-        random_state: Any = None,
+        kernel: Literal["trace", "independent"] = "trace",
+        noise: Real | Literal["ledoit-wolf"] = 2.0,
+        random_state: Seed = None,
     ) -> None:
         self.kernel = kernel
         self.noise = noise

@@ -7,6 +7,7 @@ import numpy as np
 
 from sklearn_ical import _array, _random
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Kernel
 from sklearn_ical.dependence import radial_profile
 from sklearn_ical.strategies._label_scorer import LabelScorer
 from sklearn_ical.strategies._output_scorer import OutputScorer
@@ -62,13 +63,11 @@ def make_scorer(
     )
     if not expected:
         return scorer, 1.0
-    kernel = "linear" if query.kernel == "auto" else query.kernel
+    kernel: Kernel = "linear" if query.kernel == "auto" else query.kernel
     return scorer, _label_unit(kernel, type(query).__name__)
 
 
-def output_kernel(
-    kernel: str | Callable[[Array], Array], kind: str, owner: str
-) -> Callable[[Array], Array] | None:
+def output_kernel(kernel: Kernel, kind: str, owner: str) -> Callable[[Array], Array] | None:
     """Return a kernel of outputs as a function of squared distances, None for inner products."""
     if kernel == "delta" and kind != "label":
         raise ValueError(
@@ -77,7 +76,7 @@ def output_kernel(
         )
     if kernel == "auto":
         kernel = "linear" if kind == "proba" else "rq"
-    if kernel in ("linear", "delta"):  # the same for one-hot labels
+    if kernel == "linear" or kernel == "delta":  # the same for one-hot labels
         return None
     radial = radial_profile(kernel)
     _probe(radial)
@@ -133,13 +132,13 @@ def labels_of(
     return parts[0] if len(parts) == 1 else _array.namespace(*parts).concat(parts, axis=0)
 
 
-def _label_unit(kernel: str | Callable[[Array], Array], owner: str) -> float:
+def _label_unit(kernel: Kernel, owner: str) -> float:
     """Return HSIC with the kernel over HSIC with the delta kernel, for one-hot labels.
 
     Labels are at squared distance 0 or 2, so every kernel of labels is the delta kernel up to
     an added constant, which HSIC does not see, and a factor, which comes in squared.
     """
-    if kernel in ("linear", "delta"):
+    if kernel == "linear" or kernel == "delta":
         return 1.0
     profile = radial_profile("rq" if kernel == "auto" else kernel)
     equal, unequal = _probe(profile).tolist()

@@ -1,13 +1,12 @@
 """Maximum relevance, minimum redundancy (mRMR) on dependence between predictions."""
 
 import numbers
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_ical import _array
-from sklearn_ical._array import Array
+from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual
 from sklearn_ical.strategies._base import QueryTags
@@ -80,12 +79,12 @@ class MRMRQuery(ReferenceQuery):
 
     def __init__(
         self,
-        redundancy_weight: float = 1.0,
-        n_reference: int | None = None,
-        prediction: str = "proba",
-        kernel: str | Callable[[Array], Array] = "auto",
-        estimator: str = "biased",
-        random_state: Any = None,
+        redundancy_weight: Real = 1.0,
+        n_reference: Integer | None = None,
+        prediction: Prediction = "proba",
+        kernel: Kernel = "auto",
+        estimator: HSICEstimator = "biased",
+        random_state: Seed = None,
     ) -> None:
         self.redundancy_weight = redundancy_weight
         self.n_reference = n_reference

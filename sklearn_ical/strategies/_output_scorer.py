@@ -6,6 +6,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import HSICEstimator
 from sklearn_ical.dependence import covariance_features, hsic_dual, output_features, unfold_pairs
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._covariance import mean_noise
@@ -48,7 +49,7 @@ class OutputScorer(Scorer):
         scale: np.ndarray | None,
         expected: bool,
         tau: bool,
-        estimator: str,
+        estimator: HSICEstimator,
     ) -> None:
         super().__init__(
             len(candidates),

@@ -1,9 +1,21 @@
 """Strategies that are made of other strategies: how they look at their parts."""
 
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
+from sklearn_ical._array import Array
+from sklearn_ical._typing import Indices, IndicesAndUtilities, Integer, Numbers, Positions, Real
 from sklearn_ical._validation import check_parameters
-from sklearn_ical.strategies._base import BaseQuery
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.strategies._base import BaseQuery, SelectOptions
+
+
+class _SelectOptions(SelectOptions, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    labeled_samples: PredictionSamples | Array | None
+    X_pool: Any
+    X_labeled: Any
+    y_labeled: Any
 
 
 class CompositeQuery(BaseQuery):
@@ -40,21 +52,39 @@ class CompositeQuery(BaseQuery):
         """Whether some part compares candidates with labeled rows."""
         return any(part._sees_labeled for part in self._parts())
 
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        labeled_samples: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
+        labeled_samples: PredictionSamples | Array | None = None,
         X_pool: Any = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their posterior predictions, and what else the parts need.
 
         Parameters

@@ -11,6 +11,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import Kind
 from sklearn_ical._validation import n_rows, sliceable, take_rows, warn_equal_utilities
 from sklearn_ical.samplers import (
     Draws,
@@ -47,7 +48,7 @@ class Predictions:
         source = samples if samples is not None else draws
         self.n_points = samples.n_points if samples is not None else n_rows(X)
         self.n_draws: int = source.n_draws
-        self.kind: str = source.kind
+        self.kind: Kind = source.kind
         self.weights = source.weights
 
     @property

@@ -1,12 +1,35 @@
 """Base of strategies that compare candidates with reference rows that the caller may name."""
 
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from sklearn_ical.strategies._base import BaseQuery
+from sklearn_ical._array import Array
+from sklearn_ical._typing import (
+    Indices,
+    IndicesAndUtilities,
+    Integer,
+    Numbers,
+    Positions,
+    PositionSets,
+    Real,
+)
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.strategies._base import BaseQuery, QueryOptions, SelectOptions
 from sklearn_ical.strategies._pool import Pool
 from sklearn_ical.strategies._references import one_set
+
+
+class _QueryOptions(QueryOptions, total=False):
+    """Keyword arguments of `query`, for type checkers."""
+
+    reference: PositionSets | None
+
+
+class _SelectOptions(SelectOptions, total=False):
+    """Keyword arguments of `select`, for type checkers."""
+
+    reference: PositionSets | None
 
 
 class ReferenceQuery(BaseQuery):
@@ -15,24 +38,42 @@ class ReferenceQuery(BaseQuery):
     Those that compare the whole batch with one set take it from ``_reference(pool)``.
     """
 
-    n_reference: int | None
+    n_reference: Integer | None
     _compares = True
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_QueryOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_QueryOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def query(
+        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_QueryOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
 
     def query(
         self,
         model: Any,
         X_pool: Any,
-        batch_size: int = 1,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
+        candidates: Positions | None = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
-        reference: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        reference: PositionSets | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose the rows of a pool that should be labeled next.
 
         Parameters
@@ -68,18 +109,36 @@ class ReferenceQuery(BaseQuery):
             reference=reference,
         )
 
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
+    ) -> Indices: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
+    ) -> IndicesAndUtilities: ...  # fmt: skip
+
+    @overload
+    def select(
+        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        return_utilities: bool, **options: Unpack[_SelectOptions],
+    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
+
     def select(
         self,
-        samples: Any,
-        batch_size: int = 1,
+        samples: PredictionSamples | Array,
+        batch_size: Integer = 1,
         *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        reference: Any = None,
-        costs: Any = None,
-        budget: Any = None,
+        candidates: Positions | None = None,
+        reference_samples: PredictionSamples | Array | None = None,
+        reference: PositionSets | None = None,
+        costs: Numbers | None = None,
+        budget: Real | None = None,
         return_utilities: bool = False,
-    ) -> Any:
+    ) -> Indices | IndicesAndUtilities:
         """Choose rows by their posterior predictions alone.
 
         Parameters

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sklearn_ical import _random
+from sklearn_ical._typing import Integer
 from sklearn_ical._validation import check_positions
 from sklearn_ical.strategies._pool import Pool
 
@@ -71,7 +72,7 @@ def sets_of_steps(given: Any, n_steps: int, pool: Pool, name: str) -> np.ndarray
 
 def one_set(
     pool: Pool,
-    n_rows: int | None,
+    n_rows: Integer | None,
     given: Any = None,
     name: str = "reference",
     key: int = _random.REFERENCE,

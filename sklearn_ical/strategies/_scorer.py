@@ -16,6 +16,7 @@ import numpy as np
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._typing import HSICEstimator
 from sklearn_ical.dependence import (
     hsic_dual,
     pair_weights,
@@ -104,7 +105,13 @@ class Scorer(ABC):
     diagonal_value = 1.0
 
     def __init__(
-        self, n_candidates: int, n_draws: int, estimator: str, weights: Any, *, diagonal: bool
+        self,
+        n_candidates: int,
+        n_draws: int,
+        estimator: HSICEstimator,
+        weights: Any,
+        *,
+        diagonal: bool,
     ) -> None:
         self.estimator = estimator
         self.weights = weights

@@ -3,11 +3,12 @@
 import numbers
 import warnings
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from sklearn_ical._random import STRATEGY, row_exponentials, stream, stream_seed
+from sklearn_ical._typing import Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.exceptions import EqualUtilitiesWarning
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
@@ -72,9 +73,9 @@ class StochasticQuery(CompositeQuery):
     def __init__(
         self,
         strategy: BaseQuery,
-        kind: str = "power",
-        beta: float = 1.0,
-        random_state: Any = None,
+        kind: Literal["power", "softmax", "softrank"] = "power",
+        beta: Real = 1.0,
+        random_state: Seed = None,
     ) -> None:
         self.strategy = strategy
         self.kind = kind
@@ -125,7 +126,7 @@ class StochasticQuery(CompositeQuery):
         return rows[0, pool.candidates]
 
 
-def _perturbed(scores: np.ndarray, kind: str, beta: float, exponentials: np.ndarray) -> np.ndarray:
+def _perturbed(scores: np.ndarray, kind: str, beta: Real, exponentials: np.ndarray) -> np.ndarray:
     """Add Gumbel noise, made of exponentials, to the logarithm of what rows weigh."""
     noise = -np.log(exponentials)
     if kind == "softmax":

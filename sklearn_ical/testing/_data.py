@@ -10,6 +10,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sklearn_ical import _random
+from sklearn_ical._typing import Kind
 from sklearn_ical.samples import PredictionSamples
 
 BATCH = 5
@@ -109,7 +110,7 @@ def members(strategy: Any, problem: Problem) -> list[Any]:
     return fitted
 
 
-def samples_problem(strategy: Any, kind: str) -> Problem:
+def samples_problem(strategy: Any, kind: Kind) -> Problem:
     """Return samples on which reasonable utilities do not tie, and rows to go with them.
 
     Label samples have 16 rows of 40 votes: a for one class, 38 - a for another and 2 for the

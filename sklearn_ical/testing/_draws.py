@@ -87,7 +87,10 @@ def check_draw_weights(case: SamplerCase) -> None:
             )
         demand(
             (weights is None) == (samples.weights is None)
-            and (weights is None or np.allclose(samples.weights, weights, rtol=1e-12, atol=0)),
+            and (
+                weights is None
+                or np.allclose(np.asarray(samples.weights), weights, rtol=1e-12, atol=0)
+            ),
             f"Expected samples with the weights of the draws, {weights}. Got {samples.weights}. "
             "Strategies see the samples; a weight left out is a wrong posterior.",
         )

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from sklearn_ical._typing import Kind
 from sklearn_ical.exceptions import QueryWarning
 from sklearn_ical.samplers import get_sampler
 from sklearn_ical.samples import PredictionSamples
@@ -35,7 +36,7 @@ from sklearn_ical.testing._demand import (
     recorded,
 )
 
-DTYPES = {
+DTYPES: dict[Kind, tuple[type, ...]] = {
     "proba": (np.float64, np.float32, np.float16),
     "label": (np.int64, np.int32, np.int8, np.uint8),
     "value": (np.float64, np.float32, np.float16),

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier, is_regressor
 
+from sklearn_ical._typing import NetKind
 from sklearn_ical._validation import check_integer, n_rows, take_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
@@ -59,7 +60,7 @@ class Net:
         self,
         model: Any,
         *,
-        kind: str | None,
+        kind: NetKind | None,
         nonlinearity: Callable[[Any], Any] | None,
         classes: Any,
         batch_size: int | None,
@@ -358,7 +359,7 @@ def _shared(net: Any) -> Any:
     return shared
 
 
-def _kind(model: Any, kind: str | None, owner: str) -> str:
+def _kind(model: Any, kind: NetKind | None, owner: str) -> NetKind:
     """Return what a net predicts: what it was said to predict, else what its class tells."""
     if kind is None:
         return (
