@@ -1,4 +1,4 @@
-"""Writes the record anew and prints what changed: ``python -m tests.record`` from the root."""
+"""Rewrites the record and prints what changed: ``python -m tests.record`` from the root."""
 
 import json
 import platform

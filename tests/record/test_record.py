@@ -147,14 +147,15 @@ def near_tie(rows: np.ndarray, size: float) -> bool:
     return False
 
 
-def test_no_pick_hangs_on_rounding() -> None:
-    hanging = []
+def test_no_pick_depends_on_rounding() -> None:
+    skip_at_other_versions()
+    doubtful = []
     for problem in all_problems():
         if problem.digits == 10 and "costs" not in problem.situation and not problem.needs_torch:
             _, _, utilities = raw_answer(problem.name)
             if near_tie(utilities, 1e-9):
-                hanging.append(problem.name)
-    assert hanging == []
+                doubtful.append(problem.name)
+    assert doubtful == []
 
 
 ANSWER = Answer([3, 1], ["BatchClippedWarning"], [[None, 0.25, 0.125, 2.0], [0.0, 1.0, 0.5, None]])
