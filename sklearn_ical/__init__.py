@@ -34,33 +34,17 @@ if TYPE_CHECKING:  # the names of `__all__`, which are loaded on first use
         StochasticQuery,
     )
 
+from sklearn_ical._names import STRATEGIES as _STRATEGIES
+
 __version__ = "0.1.0"
 
 # Public names load on first use, so that importing the package costs next to nothing.
 _LOCATIONS = {
+    **dict.fromkeys((named.class_name for named in _STRATEGIES.values()), "strategies"),
     "ActiveLearner": "learner",
-    "BALDQuery": "strategies",
     "BaseQuery": "strategies",
-    "BatchBALDQuery": "strategies",
-    "BayesianCoresetQuery": "strategies",
-    "EPIGQuery": "strategies",
-    "FASSQuery": "strategies",
-    "FilteredQuery": "strategies",
-    "ICALCoverageQuery": "strategies",
-    "ICALJointQuery": "strategies",
-    "ICALPointwiseQuery": "strategies",
-    "ICALQuery": "strategies",
-    "ICALSequentialQuery": "strategies",
-    "KernelBatchQuery": "strategies",
-    "LeastConfidentQuery": "strategies",
-    "LogDetQuery": "strategies",
-    "MRMRQuery": "strategies",
-    "MarginQuery": "strategies",
-    "MaxEntropyQuery": "strategies",
     "PredictionSamples": "samples",
-    "RandomQuery": "strategies",
     "SimulationResult": "simulation",
-    "StochasticQuery": "strategies",
     "compare_strategies": "simulation",
     "simulate": "simulation",
 }

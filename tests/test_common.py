@@ -1,14 +1,11 @@
 """The public contract, checked on every public strategy with several settings of its parameters."""
 
-import inspect
 from typing import Any
 
 import pytest
 
-import sklearn_ical
 from sklearn_ical import (
     BALDQuery,
-    BaseQuery,
     BatchBALDQuery,
     BayesianCoresetQuery,
     EPIGQuery,
@@ -28,6 +25,7 @@ from sklearn_ical import (
     RandomQuery,
     StochasticQuery,
 )
+from sklearn_ical.strategies import all_strategies
 from sklearn_ical.testing import check_strategy
 from sklearn_ical.testing._repeat import _decided
 
@@ -88,20 +86,13 @@ def name_of(value: Any) -> str:
     return " ".join(repr(value).split())
 
 
-def public_strategies() -> set[type]:
-    """Return the classes of all public strategies."""
-    found = {getattr(sklearn_ical, name) for name in sklearn_ical.__all__}
-    strategies = {one for one in found if inspect.isclass(one) and issubclass(one, BaseQuery)}
-    return strategies - {BaseQuery}
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 def test_strategy_keeps_the_contract(strategy: Any) -> None:
     check_strategy(strategy)
 
 
 def test_every_public_strategy_is_checked() -> None:
-    assert {type(strategy) for strategy in STRATEGIES} == public_strategies()
+    assert {type(strategy) for strategy in STRATEGIES} == set(all_strategies())
 
 
 @pytest.mark.parametrize(

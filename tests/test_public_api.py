@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 import sklearn_ical
+from sklearn_ical._names import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC_MODULES = (
@@ -46,7 +47,7 @@ def test_all_names_every_public_object_defined_there(module_name: str) -> None:
 
 
 def test_root_names_are_those_of_the_modules_they_come_from() -> None:
-    assert list(sklearn_ical._LOCATIONS) == list(sklearn_ical.__all__)
+    assert sorted(sklearn_ical._LOCATIONS) == list(sklearn_ical.__all__)
     for name, location in sklearn_ical._LOCATIONS.items():
         module = import_module(f"sklearn_ical.{location}")
         assert getattr(sklearn_ical, name) is getattr(module, name)
@@ -57,6 +58,7 @@ def test_root_strategies_are_those_of_the_strategies_package() -> None:
     public = {name for name, at in sklearn_ical._LOCATIONS.items() if at == "strategies"}
     queries = {name for name in strategies.__all__ if name.endswith("Query")}
     assert public == queries - {"PointwiseQuery"}  # a base class for authors of strategies
+    assert public - {"BaseQuery"} == {named.class_name for named in STRATEGIES.values()}
 
 
 def test_unknown_name_raises_attribute_error() -> None:

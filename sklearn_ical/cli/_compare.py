@@ -11,11 +11,12 @@ import typer
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import train_test_split
 
+from sklearn_ical._names import check_name
 from sklearn_ical.cli._csv import place_of
 from sklearn_ical.cli._errors import CommandError, warnings_as_notes
 from sklearn_ical.cli._estimators import DRAWN, build_estimator
 from sklearn_ical.cli._files import check_free, csv_text, write
-from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
+from sklearn_ical.cli._strategies import make_strategy
 from sklearn_ical.cli._tables import Dataset, read_dataset
 from sklearn_ical.plotting import LearningCurvesDisplay
 from sklearn_ical.simulation import (
@@ -65,7 +66,7 @@ class Comparison:
         if self.n_jobs == 0:
             raise ValueError("--n-jobs must be a number of processes or negative. Got 0.")
         for name in self.names:
-            check_strategy_name(name, "Each of --strategies")
+            check_name(name, "Each of --strategies")
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"--strategies must name each only once. Got {self.strategies!r}.")
         if self.estimator == "knn" and self.n_initial < 5:

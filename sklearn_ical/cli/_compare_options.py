@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-from sklearn_ical.cli._strategies import STRATEGIES
+from sklearn_ical._names import STRATEGIES
 
 NAMES = ", ".join(STRATEGIES)
 DEFAULTS = "random,entropy,margin,bald,ical; without posterior draws only the first three"

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from sklearn_ical._names import check_name
 from sklearn_ical.cli._csv import STDIN, place_of, quoted
 from sklearn_ical.cli._errors import CommandError, note, one_line, warnings_as_notes
 from sklearn_ical.cli._features import rows_for_model
 from sklearn_ical.cli._files import check_free, check_readable, csv_text, print_bytes, write
 from sklearn_ical.cli._models import read_model
 from sklearn_ical.cli._progress import steps
-from sklearn_ical.cli._strategies import check_strategy_name, make_strategy
+from sklearn_ical.cli._strategies import make_strategy
 from sklearn_ical.cli._tables import (
     SUFFIXES,
     WITH_COLUMNS,
@@ -49,7 +50,7 @@ class Request:
     arguments: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        check_strategy_name(self.strategy, "--strategy")
+        check_name(self.strategy, "--strategy")
         suffix = suffix_of(self.pool)
         if suffix is None:
             raise ValueError(

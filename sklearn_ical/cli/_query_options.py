@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from sklearn_ical.cli._strategies import STRATEGIES
+from sklearn_ical._names import STRATEGIES
 
 
 class AnswerFormat(StrEnum):

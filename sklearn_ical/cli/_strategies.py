@@ -6,47 +6,18 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-import sklearn_ical
+from sklearn_ical._names import STRATEGIES
 from sklearn_ical.cli._files import csv_text, print_bytes
 
-# Names of classes, not classes: a command's help must not wait for numpy and scikit-learn. Where a
-# strategy is made of others, theirs follow.
-STRATEGIES: dict[str, tuple[str, ...]] = {
-    "random": ("RandomQuery",),
-    "entropy": ("MaxEntropyQuery",),
-    "margin": ("MarginQuery",),
-    "least-confident": ("LeastConfidentQuery",),
-    "bald": ("BALDQuery",),
-    "batchbald": ("BatchBALDQuery",),
-    "power-bald": ("StochasticQuery", "BALDQuery"),
-    "epig": ("EPIGQuery",),
-    "logdet": ("LogDetQuery",),
-    "kernel-batch": ("KernelBatchQuery",),
-    "fass": ("FASSQuery",),
-    "coreset": ("BayesianCoresetQuery",),
-    "ical": ("ICALQuery",),
-    "ical-pointwise": ("ICALPointwiseQuery",),
-    "ical-coverage": ("ICALCoverageQuery",),
-    "ical-sequential": ("ICALSequentialQuery",),
-    "ical-joint": ("ICALJointQuery",),
-    "mrmr": ("MRMRQuery",),
-    "margin-ical": ("FilteredQuery", "MarginQuery", "ICALQuery"),
-}
 COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")
 
 
 def make_strategy(name: str, seed: int | None = None) -> Any:
     """Return the strategy of a name in `STRATEGIES`, with its default parameters."""
     from sklearn_ical._random import seeded
+    from sklearn_ical.strategies._resolve import build
 
-    outer, *inner = (getattr(sklearn_ical, class_name) for class_name in STRATEGIES[name])
-    return seeded(outer(*(part() for part in inner)), seed)
-
-
-def check_strategy_name(name: str, option: str) -> None:
-    """Refuse a name that is not in `STRATEGIES`."""
-    if name not in STRATEGIES:
-        raise ValueError(f"{option} must be one of {', '.join(STRATEGIES)}. Got {name!r}.")
+    return seeded(build(name), seed)
 
 
 def listing(list_format: str) -> None:

@@ -25,6 +25,7 @@ from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import OWNER
 from sklearn_ical.samplers import get_sampler, with_labeled
 from sklearn_ical.strategies import BaseQuery
+from sklearn_ical.strategies._resolve import resolve_strategy
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 
@@ -49,9 +50,10 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : estimator
         The model, a Pipeline or a search for example. It is cloned for each fit and never changed.
-    strategy : BaseQuery
-        Chooses the rows to label next; any object with ``query(model, X_pool, batch_size)``.
-        Never changed.
+    strategy : BaseQuery or str
+        Chooses the rows to label next; any object with ``query(model, X_pool, batch_size)``, or
+        a name such as "margin" for a strategy with default parameters, see
+        :ref:`strategy_names`. Never changed.
 
     Attributes
     ----------
@@ -120,7 +122,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
 
         Raises
         ------
-        TypeError
+        TypeError, ValueError
             If `estimator` or `strategy` cannot be used as one.
         """
         self._check_parameters("fit")
@@ -177,12 +179,11 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         ------
         NotFittedError
             If `fit` was not called before.
-        TypeError
-            If `strategy` has no `query`.
+        TypeError, ValueError
+            If `strategy` has no `query`, or is a string that names no strategy.
         """
         check_is_fitted(self, "estimator_")
-        self._check_parameters("query")
-        strategy, labeled = self.strategy, {}
+        strategy, labeled = self._check_parameters("query"), {}
         if isinstance(strategy, BaseQuery) or takes_labeled(strategy):
             labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
         return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
@@ -371,18 +372,19 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         tags.requires_fit = True
         return tags
 
-    def _check_parameters(self, method: str) -> None:
-        """Refuse objects that are no estimator or no strategy."""
-        for name, needed, advice in (
-            ("estimator", "fit", "a scikit-learn estimator such as RandomForestClassifier()"),
-            ("strategy", "query", "a query strategy such as RandomQuery()"),
+    def _check_parameters(self, method: str) -> Any:
+        """Return the strategy as an object; raise if it or the estimator cannot be used as one."""
+        strategy = resolve_strategy(self.strategy, "strategy", f"ActiveLearner.{method}")
+        for name, value, needed, advice in (
+            ("estimator", self.estimator, "fit", "an estimator such as RandomForestClassifier()"),
+            ("strategy", strategy, "query", "a query strategy such as RandomQuery() or 'random'"),
         ):
-            value = getattr(self, name)
             if isinstance(value, type) or not callable(getattr(value, needed, None)):
                 raise TypeError(
                     f"{name} must be an object with a method {needed}. Got {value!r} in "
                     f"ActiveLearner.{method}; pass {advice}."
                 )
+        return strategy
 
     def _refit(self, labeled: Labeled) -> "ActiveLearner":
         """Fit a fresh clone on copies, since some estimators work in place; then take the state."""

@@ -22,6 +22,7 @@ from sklearn_ical.simulation._progress import bars
 from sklearn_ical.simulation._result import SimulationResult
 from sklearn_ical.simulation._simulate import run
 from sklearn_ical.simulation._stopping import StoppingRule
+from sklearn_ical.strategies._resolve import resolve_strategy
 
 
 def compare_strategies(
@@ -59,8 +60,10 @@ def compare_strategies(
         As in :func:`simulate`; `y` holds all labels.
     X_test, y_test, cv, initial, cost, stopping
         As in :func:`simulate`; one of `X_test` with `y_test` and `cv` must be given.
-    strategies : dict of str to BaseQuery, or list of BaseQuery
-        The strategies by the names that they go by in the result: the class names for a list.
+    strategies : dict of str to BaseQuery or str, or list of BaseQuery or str
+        The strategies by their labels in the result. In a list, the label of an object is the
+        name of its class, and that of a name such as "margin" the name itself. A name stands for
+        the strategy with default parameters, see :ref:`strategy_names`.
     seeds : int or iterable of int, default=10
         The runs of each strategy: a number of seeds from 0 on, or the seeds themselves.
     checkpoint : path, default=None
@@ -221,25 +224,30 @@ def _collect(
 
 
 def _check_strategies(strategies: Any) -> dict[str, Any]:
-    """Return the strategies by name."""
+    """Return the strategies, none of them as a string, by their labels."""
     if isinstance(strategies, Mapping):
-        named = {str(name): strategy for name, strategy in strategies.items()}
-    elif isinstance(strategies, Iterable):
+        named = {str(label): strategy for label, strategy in strategies.items()}
+    elif isinstance(strategies, Iterable) and not isinstance(strategies, str):
         listed = list(strategies)
-        named = {type(strategy).__name__: strategy for strategy in listed}
+        labels = [one if isinstance(one, str) else type(one).__name__ for one in listed]
+        named = dict(zip(labels, listed, strict=True))
         if len(named) < len(listed):
             raise ValueError(
-                "strategies must be a dict of names where a class is there twice. Got "
-                f"{[type(strategy).__name__ for strategy in listed]} in compare_strategies."
+                "strategies must be a dict of names where a class or a name is there twice. Got "
+                f"{labels} in compare_strategies."
             )
     else:
+        way_out = f"; pass [{strategies!r}]" if isinstance(strategies, str) else ""
         raise TypeError(
             "strategies must be a dict or a list of strategies. Got "
-            f"{strategies!r} in compare_strategies."
+            f"{strategies!r} in compare_strategies{way_out}."
         )
     if not named:
         raise ValueError("strategies must hold at least one. Got none in compare_strategies.")
-    return named
+    return {
+        label: resolve_strategy(strategy, "Each of strategies", "compare_strategies")
+        for label, strategy in named.items()
+    }
 
 
 def _check_seeds(seeds: Any) -> list[int]:

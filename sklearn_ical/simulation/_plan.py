@@ -23,6 +23,7 @@ from sklearn_ical.simulation._identity import describe, describe_data, versions
 from sklearn_ical.simulation._scoring import Scoring
 from sklearn_ical.simulation._start import balanced_rows
 from sklearn_ical.simulation._stopping import Budget, StoppingRule
+from sklearn_ical.strategies._resolve import resolve_strategy
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Plan:
         callbacks: Any,
     ) -> "Plan":
         """Check the arguments of `simulate`; `owner` is the name of the function called."""
+        strategy = resolve_strategy(strategy, "strategy", owner)
         _check_objects(estimator, strategy, oracle, owner)
         n_points = n_rows(X, "X")
         labels = _check_y(y, n_points, oracle, owner)

@@ -69,8 +69,10 @@ def simulate(
         Their labels, each looked at only once bought; NaN or None where there is none to buy.
         With an `oracle`, the labels that are known already: only those of the initial rows are
         taken from it, and None means that the oracle gives all of them.
-    strategy : BaseQuery
-        Chooses the rows; every `random_state` in it is set by the run.
+    strategy : BaseQuery or str
+        Chooses the rows; every `random_state` in it is set by the run. A name such as "margin"
+        is the strategy with default parameters, also for a checkpoint; see
+        :ref:`strategy_names`.
     n_initial : int, default=10
         Rows that are labeled from the start, before the first query.
     batch_size : int, default=1

@@ -20,6 +20,7 @@ from sklearn_ical.strategies._kernel_batch import KernelBatchQuery
 from sklearn_ical.strategies._logdet import LogDetQuery
 from sklearn_ical.strategies._mrmr import MRMRQuery
 from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
+from sklearn_ical.strategies._resolve import all_strategies
 from sklearn_ical.strategies._stochastic import StochasticQuery
 from sklearn_ical.strategies._uncertainty import (
     BALDQuery,
@@ -56,6 +57,7 @@ __all__ = [
     "RandomQuery",
     "Selection",
     "StochasticQuery",
+    "all_strategies",
     "batch_bald",
     "bayesian_coreset",
     "facility_location",

@@ -21,11 +21,12 @@ class FilteredQuery(CompositeQuery):
 
     Parameters
     ----------
-    filter : BaseQuery
+    filter : BaseQuery or str
         The strategy that narrows the candidates down to those that it would choose itself, as a
-        batch of `factor` times the size.
-    strategy : BaseQuery
-        The strategy that chooses the batch among them.
+        batch of `factor` times the size. A name such as "margin" stands for the strategy with
+        default parameters, see :ref:`strategy_names`.
+    strategy : BaseQuery or str
+        The strategy that chooses the batch among them, or its name.
     factor : int, default=6
         How many rows the filter keeps for each that is chosen, at least 1; all candidates if there
         are fewer. At 1 the batch is the filter's, in the order of `strategy`.
@@ -58,7 +59,9 @@ class FilteredQuery(CompositeQuery):
         "factor": [Interval(numbers.Integral, 1, None, closed="left")],
     }
 
-    def __init__(self, filter: BaseQuery, strategy: BaseQuery, factor: Integer = 6) -> None:
+    def __init__(
+        self, filter: BaseQuery | str, strategy: BaseQuery | str, factor: Integer = 6
+    ) -> None:
         self.filter = filter
         self.strategy = strategy
         self.factor = factor
@@ -69,7 +72,8 @@ class FilteredQuery(CompositeQuery):
         Raises
         ------
         TypeError, ValueError
-            If a part is no strategy, or they have no kind of predictions in common.
+            If a part is no strategy and no name of one, or the two have no kind of predictions in
+            common.
         """
         parts = self._parts()
         tags = [part.query_tags() for part in parts]

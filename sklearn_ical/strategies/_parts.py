@@ -7,6 +7,7 @@ from sklearn_ical._typing import Indices, IndicesAndUtilities, Integer, Numbers,
 from sklearn_ical._validation import check_parameters
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.strategies._base import BaseQuery, SelectOptions
+from sklearn_ical.strategies._resolve import resolve_strategy
 
 
 class _SelectOptions(SelectOptions, total=False):
@@ -28,17 +29,20 @@ class CompositeQuery(BaseQuery):
     _part_names: tuple[str, ...] = ()
 
     def _parts(self) -> list[BaseQuery]:
-        """Return the parts, or say which is no strategy; their parameters are checked too."""
-        parts = [getattr(self, name) for name in self._part_names]
+        """Return the parts as objects, or say which is no strategy; check their parameters too."""
+        caller = type(self).__name__
+        parts = [resolve_strategy(getattr(self, name), name, caller) for name in self._part_names]
         for name, part in zip(self._part_names, parts, strict=True):
             rule = (
-                f"The {name!r} parameter of {type(self).__name__} must be a query strategy, an "
-                "object derived from BaseQuery."
+                f"The {name!r} parameter of {caller} must be a query strategy, an object "
+                "derived from BaseQuery, or the name of one."
             )
             if isinstance(part, type):
                 raise TypeError(f"{rule} Got the class {part.__name__}; write {part.__name__}().")
             if not isinstance(part, BaseQuery):
-                raise TypeError(f"{rule} Got {part!r} instead; pass one such as BALDQuery().")
+                raise TypeError(
+                    f"{rule} Got {part!r} instead; pass one such as BALDQuery() or 'bald'."
+                )
             check_parameters(part)
         return parts
 

@@ -26,9 +26,10 @@ class StochasticQuery(CompositeQuery):
 
     Parameters
     ----------
-    strategy : BaseQuery
+    strategy : BaseQuery or str
         The strategy that scores: the utilities of its first pick are the scores. Its tag
-        `utilities` must be "gain". StochasticQuery(BALDQuery()) is PowerBALD.
+        `utilities` must be "gain". A name such as "bald" stands for the strategy with default
+        parameters, see :ref:`strategy_names`. StochasticQuery("bald") is PowerBALD.
     kind : {"power", "softmax", "softrank"}, default="power"
         What the probability of a row is proportional to. "power": s^beta; rows of score 0 or less
         come after all others, among themselves in random order. "softmax": exp(beta s), which
@@ -72,7 +73,7 @@ class StochasticQuery(CompositeQuery):
 
     def __init__(
         self,
-        strategy: BaseQuery,
+        strategy: BaseQuery | str,
         kind: Literal["power", "softmax", "softrank"] = "power",
         beta: Real = 1.0,
         random_state: Seed = None,
@@ -88,7 +89,7 @@ class StochasticQuery(CompositeQuery):
         Raises
         ------
         TypeError, ValueError
-            If `strategy` is no strategy, or one without gains.
+            If `strategy` is no strategy and no name of one, or one without gains.
         """
         (strategy,) = self._parts()
         tags = strategy.query_tags()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from sklearn_ical.exceptions import QueryWarning
+from sklearn_ical.strategies._resolve import resolve_strategy
 from sklearn_ical.testing._costs import (
     check_bad_costs,
     check_budget,
@@ -129,9 +130,10 @@ def check_strategy(strategy: Any) -> None:
 
     Parameters
     ----------
-    strategy : object
-        The strategy to check, with the parameters to check it with. Not modified; its
-        `random_state` and those of nested strategies are replaced in the clones that are run.
+    strategy : object or str
+        The strategy to check, with the parameters to check it with, or the name of one of this
+        package. Not modified; its `random_state` and those of nested strategies are replaced in
+        the clones that are run.
 
     Raises
     ------
@@ -153,4 +155,5 @@ def check_strategy(strategy: Any) -> None:
     >>> from sklearn_ical.testing import check_strategy
     >>> check_strategy(MarginQuery())
     """
+    strategy = resolve_strategy(strategy, "strategy", "check_strategy")
     run_checks(CHECKS, strategy, silenced=QueryWarning)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from sklearn_ical.cli._strategies import STRATEGIES
+from sklearn_ical._names import STRATEGIES
 from sklearn_ical.plotting import COLORS
 
 pytest.importorskip("typer")

@@ -10,12 +10,14 @@ import sys
 import pytest
 
 import sklearn_ical
+from sklearn_ical._names import STRATEGIES
 from sklearn_ical.cli import PACKAGES
 
 for package in PACKAGES:
     pytest.importorskip(package)
 
-from sklearn_ical.cli import _files, _query, _strategies  # noqa: E402
+from sklearn_ical.cli import _files, _query  # noqa: E402
+from sklearn_ical.strategies._resolve import build  # noqa: E402
 
 COMMANDS = ("query", "strategies", "compare")
 EXIT_CODES = (
@@ -107,32 +109,27 @@ def test_force_spares_what_is_no_regular_file(tmp_path):
         _files.check_free(pipe, force=True)
 
 
-def public_strategies():
-    """Yield the names of the public query classes."""
-    for name in sklearn_ical.__all__:
-        if name.endswith("Query") and name != "BaseQuery":
-            yield name
-
-
 def test_every_public_strategy_has_one_name():
-    named = [outer for outer, *_ in _strategies.STRATEGIES.values()]
-    assert sorted(named) == sorted(public_strategies())
+    public = [name for name in sklearn_ical.__all__ if name.endswith("Query")]
+    assert sorted(named.class_name for named in STRATEGIES.values()) == sorted(
+        set(public) - {"BaseQuery"}
+    )
 
 
 def test_strategies_csv_says_what_the_tags_say(call):
     code, stdout, stderr = call("strategies", "--format", "csv")
     assert (code, stderr) == (0, "")
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(stdout))}
-    assert list(rows) == list(_strategies.STRATEGIES)
+    assert list(rows) == list(STRATEGIES)
     for name, row in rows.items():
-        outer, *inner = (getattr(sklearn_ical, part) for part in _strategies.STRATEGIES[name])
-        tags = outer(*(part() for part in inner)).query_tags()
+        strategy = build(name)
+        tags = strategy.query_tags()
         assert row["needs"].split() == list(tags.needs)
         assert row["kinds"].split() == list(tags.kinds)
         assert row["min_draws"] == str(tags.min_draws)
         assert row["deterministic"] == str(tags.deterministic)
         assert row["utilities"] == tags.utilities
-        assert row["summary"] == outer.__doc__.splitlines()[0]
+        assert row["summary"] == strategy.__doc__.splitlines()[0]
     assert rows["bald"]["min_draws"] == "2"
     assert rows["random"]["needs"] == "nothing"
 
@@ -141,7 +138,7 @@ def test_strategies_json_has_the_same_in_types(call):
     code, stdout, _ = call("strategies", "--format", "json")
     assert code == 0
     records = json.loads(stdout)
-    assert [record["name"] for record in records] == list(_strategies.STRATEGIES)
+    assert [record["name"] for record in records] == list(STRATEGIES)
     (ical,) = [record for record in records if record["name"] == "ical"]
     assert ical["needs"] == ["draws"]
     assert ical["kinds"] == ["proba", "label", "value"]
@@ -155,6 +152,4 @@ def test_strategies_table_has_one_line_each(call):
     lines = [" ".join(line.split()) for line in stdout.splitlines()]
     summary = sklearn_ical.BALDQuery.__doc__.splitlines()[0]
     assert lines.count(f"bald draws proba label value 2 True gain {summary}") == 1
-    assert sum(line.split(" ")[0] in _strategies.STRATEGIES for line in lines) == len(
-        _strategies.STRATEGIES
-    )
+    assert sum(line.split(" ")[0] in STRATEGIES for line in lines) == len(STRATEGIES)

@@ -199,9 +199,9 @@ def test_tags_are_those_of_the_strategy_but_random() -> None:
             r"Got the class BALDQuery; write BALDQuery\(\)\.",
         ),
         (
-            StochasticQuery("bald"),  # type: ignore[arg-type]
+            StochasticQuery(3),  # type: ignore[arg-type]
             TypeError,
-            r"'strategy' parameter of StochasticQuery .* Got 'bald' instead; pass one",
+            r"'strategy' parameter of StochasticQuery .* Got 3 instead; pass one",
         ),
         (
             StochasticQuery(StochasticQuery(BALDQuery())),
