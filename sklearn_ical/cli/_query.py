@@ -1,56 +1,80 @@
-"""`sklearn-ical query`: from a model file and a pool file to the rows to label next."""
+"""`sklearn-ical query`: its options, checked against each other; the work is in _answer."""
 
-import json
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import numpy as np
+from typer import Argument, Option
 
-from sklearn_ical._names import check_name
-from sklearn_ical.cli._csv import STDIN, place_of, quoted
-from sklearn_ical.cli._errors import CommandError, note, one_line, warnings_as_notes
-from sklearn_ical.cli._features import rows_for_model
-from sklearn_ical.cli._files import check_free, check_readable, csv_text, print_bytes, write
-from sklearn_ical.cli._models import read_model
-from sklearn_ical.cli._progress import steps
-from sklearn_ical.cli._strategies import make_strategy
-from sklearn_ical.cli._tables import (
-    SUFFIXES,
-    WITH_COLUMNS,
-    Table,
-    read_labeled,
-    read_table,
-    suffix_of,
-)
-from sklearn_ical.exceptions import LabeledRowsMissingError
+from sklearn_ical._names import STRATEGIES, check_name
+from sklearn_ical.cli._options import with_options
+
+
+class AnswerFormat(StrEnum):
+    """Forms in which `query` answers."""
+
+    text = "text"
+    csv = "csv"
+    json = "json"
 
 
 @dataclass(frozen=True)
-class Request:
-    """The options of `sklearn-ical query`, checked against each other.
+class Query:
+    """The options of `sklearn-ical query`."""
 
-    `arguments` are the words of the command line itself.
-    """
-
-    model: Path
-    pool: str
-    batch_size: int
-    strategy: str
-    id_column: str | None
-    cost_column: str | None
-    budget: float | None
-    labeled: str | None
-    target: str | None
-    seed: int
-    key: str | None
-    trusted: tuple[str, ...]
-    unsafe_pickle: bool
-    arguments: tuple[str, ...]
+    model: Annotated[
+        Path, Argument(metavar="MODEL", help="Fitted model, saved with skops.io.dump.")
+    ]
+    pool: Annotated[
+        str,
+        Argument(
+            metavar="POOL",
+            help="Unlabeled rows: csv, csv.gz, parquet, npy or npz; - for csv on stdin.",
+        ),
+    ]
+    batch_size: Annotated[int, Option("--batch-size", "-n", min=1, help="Rows to choose.")] = 10
+    strategy: Annotated[str, Option(help=f"One of {', '.join(STRATEGIES)}.")] = "ical"
+    answer_format: Annotated[
+        AnswerFormat, Option("--format", help="Form of the answer; csv and json have utilities.")
+    ] = AnswerFormat.text
+    id_column: Annotated[
+        str | None, Option(help="Column to print beside the positions, as it is in the file.")
+    ] = None
+    cost_column: Annotated[str | None, Option(help="Column with what each label costs.")] = None
+    budget: Annotated[float | None, Option(help="What the labels may cost together.")] = None
+    labeled: Annotated[
+        str | None, Option(help="Rows with a label, for models that are refitted to have draws.")
+    ] = None
+    target: Annotated[str | None, Option(help="Column of that file with the labels.")] = None
+    seed: Annotated[int, Option(min=0, help="Seed of all that is random.")] = 0
+    key: Annotated[str | None, Option(help="Array of an npz file; else its only one, or X.")] = None
+    trust_type: Annotated[
+        list[str] | None,
+        Option(help="Type that the model file may hold beyond those skops trusts; repeatable."),
+    ] = None
+    unsafe_pickle: Annotated[
+        bool, Option("--unsafe-pickle", help="Load joblib and pickle files, and run their code.")
+    ] = False
+    out: Annotated[Path | None, Option(help="File to write the answer to.")] = None
+    force: Annotated[bool, Option("--force", help="Overwrite that file.")] = False
 
     def __post_init__(self) -> None:
+        """Check what can be checked without a file."""
         check_name(self.strategy, "--strategy")
+        self._check_pool()
+        if self.target is not None and self.labeled is None:
+            raise ValueError(f"--target needs --labeled. Got --target {self.target!r} alone.")
+        if self.budget is not None and self.cost_column is None:
+            raise ValueError(f"--budget needs --cost-column. Got --budget {self.budget!r} alone.")
+        if self.budget is not None and not 0 < self.budget < math.inf:
+            raise ValueError(f"--budget must be a positive number. Got {self.budget!r}.")
+
+    def _check_pool(self) -> None:
+        """Raise if the pool is of an unknown type, or an option does not suit its type."""
+        from sklearn_ical.cli._tables import SUFFIXES, WITH_COLUMNS, suffix_of
+
         suffix = suffix_of(self.pool)
         if suffix is None:
             raise ValueError(
@@ -67,167 +91,18 @@ class Request:
                 raise ValueError(
                     f"{option} names a column of a csv or parquet file. Got the pool {self.pool!r}."
                 )
-        if self.target is not None and self.labeled is None:
-            raise ValueError(f"--target needs --labeled. Got --target {self.target!r} alone.")
-        if self.budget is not None and self.cost_column is None:
-            raise ValueError(f"--budget needs --cost-column. Got --budget {self.budget!r} alone.")
-        if self.budget is not None and not 0 < self.budget < math.inf:
-            raise ValueError(f"--budget must be a positive number. Got {self.budget!r}.")
 
 
-@dataclass(frozen=True)
-class Pick:
-    """A chosen row: its position in the pool, its utility and its ID where these are asked for."""
+@with_options(Query)
+def query(asked: Query) -> None:
+    """Choose the rows of POOL that should be labeled next.
 
-    position: int
-    utility: float | None = None
-    id: str | None = None
+    Prints their positions in pick order, one a line; the first row of the pool has position 0.
+    With --id-column, a tab and the row's ID follow. Progress and notes go to stderr.
 
+    The columns of a csv or parquet file are matched by name to those that the model was fitted on;
+    others are ignored with a note.
+    """
+    from sklearn_ical.cli._answer import answer
 
-def answer(request: Request, answer_format: str, out: Path | None, force: bool) -> None:
-    """Choose rows and print them, or write them to a file."""
-    if out is not None:
-        _check_out(out, request, force)
-    with warnings_as_notes(), steps() as step:
-        step("Reading the model")
-        model = read_model(
-            request.model,
-            trusted=request.trusted,
-            unsafe_pickle=request.unsafe_pickle,
-            arguments=request.arguments,
-        )
-        step("Reading the pool")
-        pool = read_table(request.pool, key=request.key, id_column=request.id_column)
-        if answer_format == "text":
-            _check_one_line(pool)
-        spent = [column for column in (request.id_column, request.cost_column) if column]
-        costs = _costs(pool, request.cost_column)
-        X_pool = rows_for_model(model, request.model, pool, spent)
-        labeled = _labeled(request, model, spent)
-        step("Choosing rows")
-        picks = _choose(request, model, X_pool, labeled, pool, costs, answer_format != "text")
-    if answer_format == "csv":
-        text = _csv(picks, with_ids=pool.ids is not None)
-    else:
-        text = _json(picks) if answer_format == "json" else _text(picks)
-    if out is None:
-        print_bytes(text.encode())
-    else:
-        write(out, text.encode())
-
-
-def _check_out(out: Path, request: Request, force: bool) -> None:
-    """Refuse to write over anything that is not an old answer, before any work."""
-    check_free(out, force)
-    if not out.parent.is_dir():
-        raise CommandError(f"--out must be in a folder that exists. Got {out}.")
-    check_readable(request.model)
-    for source in (str(request.model), request.pool):
-        if out.exists() and source != STDIN and Path(source).exists() and out.samefile(source):
-            raise CommandError(f"--out must not be the file that is read. Got {out}.")
-
-
-def _check_one_line(pool: Table) -> None:
-    """Refuse IDs that would break the lines of the text format."""
-    for position, text in enumerate(pool.ids or []):
-        if any(character in text for character in "\t\r\n"):
-            raise CommandError(
-                f"An ID with a tab or line break needs --format csv or json. Got {text!r} at "
-                f"position {position} of {pool.name}."
-            )
-
-
-def _costs(pool: Table, column: str | None) -> Any:
-    """Return the cost of each row as float64 of shape (n_rows,), None without a column."""
-    if column is None:
-        return None
-    place_of(column, list(pool.rows.columns), pool.name, "--cost-column")
-    try:
-        return pool.rows[column].to_numpy(dtype="float64", na_value=math.nan)
-    except (TypeError, ValueError) as error:
-        raise CommandError(
-            f"--cost-column must hold numbers only. Got {one_line(error)} in column {column!r} of "
-            f"{pool.name}."
-        ) from error
-
-
-def _labeled(request: Request, model: Any, spent: list[str]) -> dict[str, Any]:
-    """Return the labeled rows as arguments of a query, none without such a file."""
-    if request.labeled is None:
-        return {}
-    table, labels = read_labeled(request.labeled, request.target)
-    # An array of labels that were read from a file may hold 1.0 for 1.
-    classes = getattr(model, "classes_", labels)
-    unknown = [str(label) for label in np.unique(labels) if not np.any(classes == label)]
-    if unknown:
-        note(f"{request.model} does not know these labels of {request.labeled}: {quoted(unknown)}.")
-    return {
-        "X_labeled": rows_for_model(model, request.model, table, spent),
-        "y_labeled": labels,
-    }
-
-
-def _choose(
-    request: Request,
-    model: Any,
-    X_pool: Any,
-    labeled: dict[str, Any],
-    pool: Table,
-    costs: Any,
-    want_utilities: bool,
-) -> list[Pick]:
-    """Return what the strategy picks, in its order."""
-    strategy = make_strategy(request.strategy, request.seed)
-    try:
-        answered = strategy.query(
-            model,
-            X_pool,
-            request.batch_size,
-            costs=costs,
-            budget=request.budget,
-            return_utilities=want_utilities,
-            **labeled,
-        )
-    except LabeledRowsMissingError as error:
-        raise CommandError(
-            f"{type(strategy).__name__} cannot choose from {pool.name} with {request.model}, a "
-            "model that has no posterior draws of its own and is refitted for them. Add "
-            "--labeled FILE --target COLUMN with the rows that have a label, or choose a strategy "
-            "that needs none: see sklearn-ical strategies."
-        ) from error
-    except Exception as error:  # the model may raise anything on rows that do not suit it
-        kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
-        raise CommandError(
-            f"{type(strategy).__name__} cannot choose from {pool.name} with {request.model}: "
-            f"{kind}{one_line(error)}"
-        ) from error
-    positions, rows = answered if want_utilities else (answered, None)
-    return [
-        Pick(
-            position=int(position),
-            utility=None if rows is None else float(rows[t, position]),
-            id=None if pool.ids is None else pool.ids[position],
-        )
-        for t, position in enumerate(positions)
-    ]
-
-
-def _text(picks: list[Pick]) -> str:
-    """Return one position a line, with a tab and the ID where there are IDs."""
-    tails = ["" if pick.id is None else f"\t{pick.id}" for pick in picks]
-    return "".join(f"{pick.position}{tail}\n" for pick, tail in zip(picks, tails, strict=True))
-
-
-def _csv(picks: list[Pick], with_ids: bool) -> str:
-    header = ("position", "utility", *["id"] * with_ids)
-    return csv_text([header, *((p.position, p.utility, *[p.id] * with_ids) for p in picks)])
-
-
-def _json(picks: list[Pick]) -> str:
-    """Return strict JSON: a utility that is no finite number is null."""
-    records = []
-    for pick in picks:
-        finite = pick.utility is not None and math.isfinite(pick.utility)
-        record = {"position": pick.position, "utility": pick.utility if finite else None}
-        records.append(record if pick.id is None else {**record, "id": pick.id})
-    return json.dumps(records, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    answer(asked)

@@ -1,15 +1,36 @@
-"""The names of the strategies on the command line, and `sklearn-ical strategies`."""
+"""`sklearn-ical strategies`: what each strategy needs; and strategies made from their names."""
 
 import inspect
 import json
 import sys
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+from typer import Option
 
 from sklearn_ical._names import STRATEGIES
 from sklearn_ical.cli._files import csv_text, print_bytes
+from sklearn_ical.cli._options import with_options
 
 COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")
+
+
+class ListFormat(StrEnum):
+    """Forms in which `strategies` lists."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The options of `sklearn-ical strategies`."""
+
+    list_format: Annotated[ListFormat, Option("--format", help="Form of the list.")] = (
+        ListFormat.table
+    )
 
 
 def make_strategy(name: str, seed: int | None = None) -> Any:
@@ -20,12 +41,13 @@ def make_strategy(name: str, seed: int | None = None) -> Any:
     return seeded(build(name), seed)
 
 
-def listing(list_format: str) -> None:
-    """Print every strategy with its tags as a table, csv or json."""
+@with_options(Listing)
+def strategies(asked: Listing) -> None:
+    """List the query strategies and what each needs from the model."""
     records = [_record(name) for name in STRATEGIES]
-    if list_format == "json":
+    if asked.list_format == "json":
         print_bytes(f"{json.dumps(records, indent=2)}\n".encode())
-    elif list_format == "csv":
+    elif asked.list_format == "csv":
         print_bytes(csv_text([COLUMNS, *map(_cells, records)]).encode())
     else:
         _print_table(records)

@@ -179,6 +179,7 @@ def test_compare_overwrites_nothing_without_force(call, tmp_path, name):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
+        ({"--strategies": "coreset"}, ["ambiguous", "'bayesian-coreset'", "'core-set'"]),
         ({"--strategies": "random,foo"}, ["--strategies", "'foo'", *STRATEGIES]),
         ({"--strategies": ""}, ["--strategies", "''"]),
         ({"--strategies": "margin,random,margin"}, ["--strategies", "only once"]),

@@ -16,7 +16,7 @@ from sklearn_ical.cli import PACKAGES
 for package in PACKAGES:
     pytest.importorskip(package)
 
-from sklearn_ical.cli import _files, _query  # noqa: E402
+from sklearn_ical.cli import _answer, _files  # noqa: E402
 from sklearn_ical.strategies._resolve import build  # noqa: E402
 
 COMMANDS = ("query", "strategies", "compare")
@@ -74,7 +74,7 @@ def test_interrupt_ends_with_130_and_no_traceback(call, monkeypatch, tmp_path):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_query, "read_model", interrupted)
+    monkeypatch.setattr(_answer, "read_model", interrupted)
     code, stdout, stderr = call("query", tmp_path / "m.skops", tmp_path / "p.csv")
     assert code == 130
     assert stdout == ""

@@ -539,7 +539,7 @@ def test_closed_stdout_is_one_clear_line(files):
 
 
 def test_json_utilities_that_are_no_numbers_are_null():
-    from sklearn_ical.cli._query import Pick, _json
+    from sklearn_ical.cli._answer import Pick, _json
 
     picks = [Pick(0, float("nan")), Pick(1, float("-inf"), "é"), Pick(2, 0.5)]
     assert json.loads(_json(picks)) == [
