@@ -46,6 +46,28 @@ Kernel: TypeAlias = (
 HSICEstimator: TypeAlias = Literal["biased", "unbiased"]
 Need: TypeAlias = Literal["nothing", "mean", "draws", "features", "labeled", "gradients"]
 Uncertainty: TypeAlias = Literal["margin", "entropy"]
+# The names of sklearn_ical._names, as type checkers need them.
+StrategyName: TypeAlias = Literal[
+    "random",
+    "entropy",
+    "margin",
+    "least-confident",
+    "bald",
+    "batchbald",
+    "power-bald",
+    "epig",
+    "logdet",
+    "kernel-batch",
+    "fass",
+    "bayesian-coreset",
+    "ical",
+    "ical-pointwise",
+    "ical-coverage",
+    "ical-sequential",
+    "ical-joint",
+    "mrmr",
+    "margin-ical",
+]
 
 Scoring: TypeAlias = str | Callable[..., Any] | Iterable[str] | Mapping[str, Any] | None
 Initial: TypeAlias = Literal["balanced", "random"] | Positions | None

@@ -16,6 +16,8 @@ import pytest
 
 import sklearn_ical
 from sklearn_ical import PredictionSamples, samplers, samples, strategies
+from sklearn_ical._names import STRATEGIES
+from sklearn_ical._typing import StrategyName
 from sklearn_ical._validation import StrOptions
 from sklearn_ical.datasets import _openml
 from sklearn_ical.dependence import _kernels, hsic, hsic_dual, radial_profile, rbf_kernel
@@ -91,9 +93,11 @@ LogDetQuery(noise=1)
 PredictionSamples(X, "value", noise_variance=0.5).mean()
 PredictionSamples.from_array(X, "KNC", kind="label", classes=["a", "b"])
 ActiveLearner(None, Third())
+ActiveLearner(None, "margin")
+FilteredQuery("margin", "ical")
 assert_type(ActiveLearner(None, Constant()).fit(X, y), ActiveLearner)
 assert_type(ICALQuery().set_params(n_reference=5), ICALQuery)
-compare_strategies(None, X, y, [margin, Third()], stopping=Patience(5))
+compare_strategies(None, X, y, [margin, Third(), "bald"], stopping=Patience(5))
 assert_type(
     simulate(
         None, X, y, MarginQuery(), n_rounds=3, initial="balanced", scoring=["accuracy"],
@@ -139,7 +143,7 @@ picks: list[str] = strategy.query(None, X)  # assignment
 strategy.query(None, X, return_utilities=True).shape  # attr-defined
 PredictionSamples(X, "probability")  # arg-type
 PredictionSamples.from_array(X, "CNK")  # arg-type
-ActiveLearner(None, strategy="margin")  # arg-type
+ActiveLearner(None, strategy="margn")  # arg-type
 simulate(None, X, X, strategy, initial="balance")  # arg-type
 simulate(None, X, X, strategy, n_round=3)  # call-arg
 simulate(None, X, X, strategy).scroes  # attr-defined
@@ -206,11 +210,16 @@ def test_literals_of_parameters_are_the_options_that_the_check_allows(cls: Any) 
     for name in inspect.signature(cls).parameters:
         rules = cls._parameter_constraints.get(name, [])
         options = [rule.options for rule in rules if isinstance(rule, StrOptions)]
-        assert texts(hints[name]) == set().union(*options), name
+        names = set(STRATEGIES) if name in getattr(cls, "_part_names", ()) else set()
+        assert texts(hints[name]) == names.union(*options), name
         for python_type in (bool, type(None)):
             rule = {bool: "boolean", type(None): None}[python_type]
             known = rule in rules or (python_type is not bool and "random_state" in rules)
             assert (python_type in {hints[name], *get_args(hints[name])}) == known, name
+
+
+def test_literal_of_strategy_names_is_the_list() -> None:
+    assert list(get_args(StrategyName)) == list(STRATEGIES)
 
 
 def test_constrained_classes_are_found() -> None:

@@ -19,6 +19,7 @@ from sklearn_ical._typing import (
     Integer,
     MetaEstimatorMixin,
     Strategy,
+    StrategyName,
 )
 from sklearn_ical._validation import n_rows, takes_labeled
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
@@ -100,7 +101,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     (100, 64)
     """
 
-    def __init__(self, estimator: Any, strategy: Strategy) -> None:
+    def __init__(self, estimator: Any, strategy: Strategy | StrategyName) -> None:
         self.estimator = estimator
         self.strategy = strategy
 

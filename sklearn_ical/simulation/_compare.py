@@ -13,7 +13,7 @@ from typing import Any
 
 import joblib
 
-from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Strategy
+from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Strategy, StrategyName
 from sklearn_ical._validation import check_integer, warn
 from sklearn_ical.exceptions import CheckpointError, RunFailedWarning
 from sklearn_ical.simulation._comparison import ComparisonResult, Failure
@@ -29,7 +29,7 @@ def compare_strategies(
     estimator: Any,
     X: Any,
     y: Any,
-    strategies: Mapping[str, Strategy] | Iterable[Strategy],
+    strategies: Mapping[str, Strategy | StrategyName] | Iterable[Strategy | StrategyName],
     *,
     seeds: Integer | Iterable[Integer] = 10,
     n_initial: Integer = 10,

@@ -13,7 +13,16 @@ from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
 
 from sklearn_ical._random import root_seed, seeded, stream_seed
-from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Seed, Strategy
+from sklearn_ical._typing import (
+    Initial,
+    Integer,
+    Numbers,
+    Real,
+    Scoring,
+    Seed,
+    Strategy,
+    StrategyName,
+)
 from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.samplers import seeded_training
@@ -33,7 +42,7 @@ def simulate(
     estimator: Any,
     X: Any,
     y: Any,
-    strategy: Strategy,
+    strategy: Strategy | StrategyName,
     *,
     n_initial: Integer = 10,
     batch_size: Integer = 1,

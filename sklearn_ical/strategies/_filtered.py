@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sklearn_ical._typing import Integer
+from sklearn_ical._typing import Integer, StrategyName
 from sklearn_ical._validation import Interval
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._parts import CompositeQuery
@@ -60,7 +60,10 @@ class FilteredQuery(CompositeQuery):
     }
 
     def __init__(
-        self, filter: BaseQuery | str, strategy: BaseQuery | str, factor: Integer = 6
+        self,
+        filter: BaseQuery | StrategyName,
+        strategy: BaseQuery | StrategyName,
+        factor: Integer = 6,
     ) -> None:
         self.filter = filter
         self.strategy = strategy

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from sklearn_ical._random import STRATEGY, row_exponentials, stream, stream_seed
-from sklearn_ical._typing import Real, Seed
+from sklearn_ical._typing import Real, Seed, StrategyName
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.exceptions import EqualUtilitiesWarning
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
@@ -73,7 +73,7 @@ class StochasticQuery(CompositeQuery):
 
     def __init__(
         self,
-        strategy: BaseQuery | str,
+        strategy: BaseQuery | StrategyName,
         kind: Literal["power", "softmax", "softrank"] = "power",
         beta: Real = 1.0,
         random_state: Seed = None,
