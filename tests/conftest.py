@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import array_api_compat
@@ -32,7 +33,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("backend", _backend_names(), indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Thin out grids on other backends than numpy, and skip what needs a torch that is not here."""
+    skip_examples_without_torch(items)
+    thinned = rows_of_other_backends(items)
+    config.hook.pytest_deselected(items=[item for item in items if item in thinned])
+    items[:] = [item for item in items if item not in thinned]
+
+
+def rows_of_other_backends(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return all but the first and the last row of each grid on each backend but numpy."""
+    grids: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        backend = getattr(item, "callspec", SimpleNamespace(params={})).params.get("backend")
+        if backend not in (None, "numpy"):
+            grids.setdefault((item.nodeid.partition("[")[0], backend), []).append(item)
+    return {item for grid in grids.values() for item in grid[1:-1]}
+
+
+def skip_examples_without_torch(items: list[pytest.Item]) -> None:
     """Skip the examples of docstrings that need torch where it is not installed."""
     if importlib.util.find_spec("torch") is not None:
         return

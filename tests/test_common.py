@@ -25,9 +25,28 @@ from sklearn_ical import (
     RandomQuery,
     StochasticQuery,
 )
+from sklearn_ical.exceptions import QueryWarning
 from sklearn_ical.strategies import all_strategies
 from sklearn_ical.testing import check_strategy
-from sklearn_ical.testing._repeat import _decided
+from sklearn_ical.testing._costs import check_bad_costs
+from sklearn_ical.testing._demand import run_checks
+from sklearn_ical.testing._estimator import check_call, check_signatures
+from sklearn_ical.testing._inputs import (
+    check_frames,
+    check_lists,
+    check_missing_values,
+    check_mixed_frames,
+    check_sparse_pools,
+    check_text,
+)
+from sklearn_ical.testing._picks import (
+    check_bad_batch_sizes,
+    check_bad_candidates,
+    check_empty_pool,
+)
+from sklearn_ical.testing._repeat import _decided, check_processes
+from sklearn_ical.testing._samples import check_models, check_predictions_as_model
+from sklearn_ical.testing._strategy import CHECKS
 
 STRATEGIES = [
     RandomQuery(),
@@ -79,6 +98,7 @@ STRATEGIES = [
     FilteredQuery(BALDQuery(), LogDetQuery(), factor=2),
     FilteredQuery(StochasticQuery(MaxEntropyQuery()), FASSQuery(factor=2), factor=4),
 ]
+STRATEGY_CLASSES = list(dict.fromkeys(type(strategy) for strategy in STRATEGIES))
 
 
 def name_of(value: Any) -> str:
@@ -86,9 +106,42 @@ def name_of(value: Any) -> str:
     return " ".join(repr(value).split())
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
+DEFAULTS = [next(one for one in STRATEGIES if type(one) is cls) for cls in STRATEGY_CLASSES]
+SETTINGS = [one for one in STRATEGIES if one not in DEFAULTS]
+# What the recipe of all strategies does with models, containers and wrong input, whatever the
+# parameters of the strategy: checked once for each class.
+OF_THE_RECIPE = {
+    check_bad_batch_sizes,
+    check_bad_candidates,
+    check_bad_costs,
+    check_call,
+    check_empty_pool,
+    check_frames,
+    check_lists,
+    check_missing_values,
+    check_mixed_frames,
+    check_models,
+    check_predictions_as_model,
+    check_processes,
+    check_signatures,
+    check_sparse_pools,
+    check_text,
+}
+
+
+@pytest.mark.parametrize("strategy", DEFAULTS, ids=name_of)
 def test_strategy_keeps_the_contract(strategy: Any) -> None:
     check_strategy(strategy)
+
+
+@pytest.mark.parametrize("strategy", SETTINGS, ids=name_of)
+def test_setting_keeps_what_the_contract_says_of_the_choice(strategy: Any) -> None:
+    of_the_choice = tuple(check for check in CHECKS if check not in OF_THE_RECIPE)
+    run_checks(of_the_choice, strategy, silenced=QueryWarning)
+
+
+def test_checks_of_the_recipe_are_checks() -> None:
+    assert set(CHECKS) > OF_THE_RECIPE
 
 
 def test_every_public_strategy_is_checked() -> None:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTRAS_OF_USERS = ("torch", "plot", "cli")
 EXTRAS_OF_TESTS = (*EXTRAS_OF_USERS, "test")
 # What these report depends on their version, so all sessions run the same one.
-TOOLS = {"build", "mypy", "pytest", "ruff", "setuptools"}
+TOOLS = {"build", "mypy", "pytest", "pytest-xdist", "ruff", "setuptools"}
 
 
 def read(name: str) -> str:
