@@ -194,6 +194,28 @@ def test_weighted_sum_approaches_the_sum_and_never_beats_nonnegative_least_squar
     assert errors[-1] < 0.02 * np.linalg.norm(target)
 
 
+def test_what_is_left_at_the_level_of_rounding_enters_no_coreset() -> None:
+    indices, weights = bayesian_coreset(np.array([[0.0, 1e-12], [1.0, 0.0]]), 2)
+    assert indices.tolist() == [1]
+    assert weights == pytest.approx([1.0])
+
+
+def test_one_step_is_taken_unless_more_are_asked_for() -> None:
+    vectors = np.random.default_rng(5).normal(size=(30, 5)) + 0.2
+    for given, expected in zip(
+        bayesian_coreset(vectors), bayesian_coreset(vectors, 1), strict=True
+    ):
+        np.testing.assert_array_equal(given, expected)
+    assert len(bayesian_coreset(vectors, 2)[0]) == 2
+
+
+def test_one_projection_is_enough() -> None:
+    proba = make_proba(30, 4)
+    picks = BayesianCoresetQuery(n_projections=1).select(proba, 1)
+    vectors = log_likelihood_vectors(proba, n_projections=1)
+    assert picks.tolist() == bayesian_coreset(vectors, 1)[0].tolist()
+
+
 def test_each_step_is_the_best_on_its_line() -> None:
     vectors = np.random.default_rng(5).normal(size=(30, 5)) + 0.2
     target = vectors.sum(axis=0)
