@@ -432,6 +432,7 @@ def test_joint_draws_see_the_labeled_rows_with_the_pool() -> None:
     assert len(query.query(model, X[5:], 4, X_labeled=X[:5])) == 4
     with pytest.raises(ValueError, match=r"X_labeled needs draws .* joint draws and X_reference"):
         query.query(model, X[5:], 4, X_labeled=X[:5], X_reference=X[:9])
+    assert len(query.query(model, X[5:], 4, X_labeled=X[:0], X_reference=X[:9])) == 4
 
 
 def test_predictions_at_hand_take_labeled_samples_only() -> None:
