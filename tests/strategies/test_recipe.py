@@ -24,7 +24,9 @@ from sklearn_ical import (
     BALDQuery,
     BaseQuery,
     ICALQuery,
+    KernelBatchQuery,
     LeastConfidentQuery,
+    LogDetQuery,
     MarginQuery,
     MaxEntropyQuery,
     PredictionSamples,
@@ -155,6 +157,15 @@ def test_draws_see_each_row_once_and_no_more_than_a_chunk(
     # Scores of a row are looked at again where they could be tied for the last place.
     again = 0 if isinstance(strategy, ICALQuery) else 9
     assert sum(counts.values()) <= N_POINTS + again
+
+
+@pytest.mark.parametrize("strategy", [LogDetQuery(), KernelBatchQuery("maxdist")])
+def test_features_that_fit_in_memory_are_read_once(strategy: BaseQuery) -> None:
+    for memory, again in ((1024, False), (1e-9, True)):
+        spy = SpyDraws()
+        with sklearn.config_context(working_memory=memory):
+            strategy.query(spy, make_pool(), 6)
+        assert (max(spy.counts().values()) > 1) == again
 
 
 def test_ical_asks_for_candidates_and_reference_rows_alone() -> None:
