@@ -17,6 +17,7 @@ import sklearn
 from sklearn_ical import ICALQuery, PredictionSamples
 from sklearn_ical.dependence import hsic_dual, label_features, pair_weights
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
+from sklearn_ical.strategies._label_scorer import LabelScorer
 
 Backend = Callable[[np.ndarray], Any]
 DATA = Path(__file__).parent / "data"
@@ -582,3 +583,15 @@ def test_a_kernel_of_the_users_own_sees_arrays_of_the_backend(backend: Backend) 
 
     ICALQuery(prediction="proba", kernel=kernel, random_state=0).select(proba, 3)
     assert type(proba) in kinds
+
+
+def test_sums_are_rounded_to_integers_only_where_the_error_cannot_reach_the_next() -> None:
+    labels = np.random.default_rng(0).integers(0, 3, size=(6, 5))
+    scorer = LabelScorer(labels, labels, np.arange(6), "biased", None, integers=True)
+    values, unit = np.array([[0.1], [1.9]]) / 5**4, 1 / 5**4
+    sure, bound = scorer.settle(values.copy(), np.array([0.2 * unit]))
+    np.testing.assert_array_equal(sure, np.array([[0.0], [2.0]]) / 5**4)
+    assert bound[0] < 1e-15
+    unsure, bound = scorer.settle(values.copy(), np.array([0.3 * unit]))
+    np.testing.assert_array_equal(unsure, values)
+    assert bound[0] == 0.3 * unit
