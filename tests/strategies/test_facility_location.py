@@ -10,7 +10,11 @@ import numpy as np
 import pytest
 
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
-from sklearn_ical.strategies._facility_location import facility_location
+from sklearn_ical.strategies._facility_location import (
+    ConcaveCoverage,
+    MatrixCoverage,
+    facility_location,
+)
 
 Backend = Callable[[np.ndarray], Any]
 
@@ -168,3 +172,17 @@ def test_batch_size_is_an_integer_of_at_least_one(size: Any) -> None:
 def test_similarity_that_overflows_is_refused() -> None:
     with pytest.raises(ValueError, match=r"similarity must not overflow .*; divide it by"):
         facility_location(np.full((4, 3), 1e308), 2)
+
+
+def test_sums_within_the_errors_of_their_entries_tie() -> None:
+    columns, error = np.array([[1.0, 2.0], [1.0, 2.1], [1.0, 3.0]]), np.array([0.125, 0.125])
+    sums = MatrixCoverage(columns, share=0.5, error=error).exact(np.arange(3))
+    assert sums.tolist() == [1.55, 1.55, 2.0]
+
+
+def test_errors_of_entries_that_are_zero_count_for_nothing() -> None:
+    columns = np.array([[4.0, 0.0], [4.1, 0.0]])
+    sure = ConcaveCoverage(columns, 0.5, error=np.array([0.0, 1.0])).exact(np.arange(2))
+    assert sure == pytest.approx([2.0, math.sqrt(4.1)])
+    unsure = ConcaveCoverage(columns, 0.5, error=np.array([1.0, 0.0])).exact(np.arange(2))
+    assert unsure == pytest.approx([math.sqrt(4.1), math.sqrt(4.1)])
