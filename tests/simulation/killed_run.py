@@ -1,13 +1,8 @@
-"""A simulation that kills itself: run as ``python killed_run.py FOLDER PLACE COUNT``.
-
-PLACE is "write", "fit", "query" or "nowhere"; the process ends by SIGKILL at the COUNT-th such
-place. The oracle notes each call in FOLDER/calls; a run that ends pickles its result there.
-"""
+"""A simulation that kills its own process at a chosen place; the target of that process."""
 
 import os
 import pickle
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -76,15 +71,16 @@ def run(folder, slow=0.0, **changes):
     )  # fmt: skip
 
 
-def main():
-    folder, Fuse.place, Fuse.left = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+def main(folder, place, count):
+    """Run the simulation in a process of its own, which SIGKILL ends at a place.
+
+    `place` is "write", "fit", "query" or "nowhere", and `count` says at which of them. The oracle
+    writes each call to ``folder/calls``; a run that ends pickles its result into the folder.
+    """
+    Fuse.place, Fuse.left = place, count
     real = os.write
     if Fuse.place == "write":
         os.write = torn_write
-    result = run(folder, slow=0.01 if Fuse.place == "nowhere" else 0.0)
+    result = run(folder, slow=0.03 if Fuse.place == "nowhere" else 0.0)
     os.write = real
     (folder / "result.pickle").write_bytes(pickle.dumps(result))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,12 @@
 """Tests that a killed simulation resumes to exactly the result of an unbroken one."""
 
 import itertools
+import multiprocessing
 import os
 import pickle
 import random
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +17,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn_ical import MarginQuery
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation import Patience, read_checkpoint, simulate
+from tests.simulation import killed_run
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="SIGKILL is a POSIX signal")
-SCRIPT = Path(__file__).with_name("killed_run.py")
-ROOT = Path(__file__).resolve().parents[2]
+# Each run has a process of its own, forked from one that has imported the package.
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload([killed_run.__name__])
 # A run writes 37 lines: a header, 5 of picks, 26 of answers and 5 of rounds. It fits 5 times and
 # queries 3 times, because the first answers are of one class and the next batch is a random one.
 PLACES = [
@@ -34,8 +34,9 @@ PLACES = [
 
 
 def start(folder, place, count):
-    command = [sys.executable, str(SCRIPT), str(folder), place, str(count)]
-    return subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    process = SERVER.Process(target=killed_run.main, args=(folder, place, count))
+    process.start()
+    return process
 
 
 def calls(folder):
@@ -45,7 +46,8 @@ def calls(folder):
 def finish(folder):
     """Run to the end without a kill and return the result."""
     process = start(folder, "nowhere", 0)
-    assert process.wait(120) == 0
+    process.join(120)
+    assert process.exitcode == 0
     return pickle.loads((folder / "result.pickle").read_bytes())
 
 
@@ -60,12 +62,11 @@ def kill_and_resume(folder, place, count, seed):
     process = start(folder, place, count)
     if place == "nowhere":
         while not (folder / "calls").exists() or not (folder / "calls").stat().st_size:
-            assert process.poll() is None
-        try:
-            process.wait(random.Random(seed).uniform(0.0, 0.6))
-        except subprocess.TimeoutExpired:
-            process.kill()
-    assert process.wait(120) == -signal.SIGKILL
+            assert process.is_alive()
+        process.join(random.Random(seed).uniform(0.0, 0.6))
+        process.kill()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
     n_before = len(calls(folder))
     return finish(folder), n_before
 
