@@ -284,6 +284,16 @@ def test_weights_count_as_repeated_draws_do(kind: str) -> None:
     assert query.select(weighted, 12).tolist() == query.select(repeated, 12).tolist()
 
 
+def test_rows_that_differ_by_more_than_rounding_do_not_tie() -> None:
+    vectors = np.tile([1.0, 0.0], (4000, 1))
+    vectors[:2, 1] = 1e-6, -1e-6  # farther from the sum, by half a millionth of a millionth
+    assert bayesian_coreset(vectors, 1)[0].tolist() == [2]
+
+
+def test_random_projections_and_rows_are_in_the_tag() -> None:
+    assert not BayesianCoresetQuery().query_tags().deterministic
+
+
 def test_equal_rows_tie_to_the_lowest_position() -> None:
     few = make_proba(5, 6, seed=8)
     of = np.random.default_rng(9).permutation(np.repeat(np.arange(5), 40))
