@@ -3,12 +3,36 @@
 import importlib.util
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import array_api_compat
 import numpy as np
 import pytest
+
+TESTS = Path(__file__).parent
+# Files that take two thirds of the time; the others run in three minutes on two cores.
+SLOW = {
+    "cli/test_compare.py",
+    "cli/test_query.py",
+    "samplers/test_boosting.py",
+    "samplers/test_deep_ensemble.py",
+    "samplers/test_every_estimator.py",
+    "samplers/test_mc_dropout.py",
+    "samplers/test_mc_dropout_paths.py",
+    "samplers/test_nets_in_use.py",
+    "samplers/test_skactiveml.py",
+    "samplers/test_without_torch.py",
+    "simulation/test_identity.py",
+    "simulation/test_resume.py",
+    "strategies/test_distinct.py",
+    "test_common.py",
+    "test_common_samplers.py",
+    "test_docs.py",
+    "test_paper.py",
+    "test_testing.py",
+}
 
 
 @cache
@@ -34,8 +58,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Thin out grids on other backends than numpy, and skip what needs a torch that is not here."""
+    """Thin out grids on other backends than numpy, mark slow files, and skip what needs torch."""
     skip_examples_without_torch(items)
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in SLOW:
+            item.add_marker(pytest.mark.slow)
     thinned = rows_of_other_backends(items)
     config.hook.pytest_deselected(items=[item for item in items if item in thinned])
     items[:] = [item for item in items if item not in thinned]

@@ -93,7 +93,6 @@ def test_guide_page_holds_no_code_that_is_not_run(path: Path) -> None:
     assert shown <= {script.name for script in SCRIPTS}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_guide_script_runs(path: Path) -> None:
     # In a process of its own: classes are pickled as a user's are, what is registered is forgotten.
