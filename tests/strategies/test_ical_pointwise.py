@@ -464,3 +464,13 @@ def test_wrong_marginal_rows_are_refused(marginal: Any, error: Any, message: str
 def test_wrong_parameters_are_refused(options: dict[str, Any], name: str) -> None:
     with pytest.raises((ValueError, TypeError), match=f"'{name}' parameter of ICALPointwiseQuery"):
         ICALPointwiseQuery(**options).select(make_values("proba"))
+
+
+def test_batch_is_compared_with_two_hundred_rows_unless_other_numbers_are_given() -> None:
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=(230, 5))
+    settings = {"random_state": 0, "prediction": "proba"}
+    _, default = ICALPointwiseQuery(**settings).select(proba, 2, return_utilities=True)
+    _, expected = ICALPointwiseQuery(200, **settings).select(proba, 2, return_utilities=True)
+    _, other = ICALPointwiseQuery(201, **settings).select(proba, 2, return_utilities=True)
+    np.testing.assert_array_equal(default, expected)
+    assert not np.array_equal(default, other, equal_nan=True)
