@@ -16,7 +16,9 @@ if TYPE_CHECKING:  # the names of `__all__`, which are loaded on first use
         BaseQuery,
         BatchBALDQuery,
         BayesianCoresetQuery,
+        CoreSetQuery,
         EPIGQuery,
+        FarthestFirstQuery,
         FASSQuery,
         FilteredQuery,
         ICALCoverageQuery,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # the names of `__all__`, which are loaded on first use
         MRMRQuery,
         RandomQuery,
         StochasticQuery,
+        TypiClustQuery,
     )
 
 from sklearn_ical._names import STRATEGIES as _STRATEGIES
@@ -55,8 +58,10 @@ __all__ = [
     "BaseQuery",
     "BatchBALDQuery",
     "BayesianCoresetQuery",
+    "CoreSetQuery",
     "EPIGQuery",
     "FASSQuery",
+    "FarthestFirstQuery",
     "FilteredQuery",
     "ICALCoverageQuery",
     "ICALJointQuery",
@@ -73,6 +78,7 @@ __all__ = [
     "RandomQuery",
     "SimulationResult",
     "StochasticQuery",
+    "TypiClustQuery",
     "compare_strategies",
     "simulate",
 ]

@@ -16,7 +16,7 @@ CHUNK_BYTES = 16 * 2**20
 
 
 def is_array(x: Any) -> bool:
-    """Tell whether `x` is an array of numpy or of another array API namespace."""
+    """Return whether `x` is an array of numpy or of another array API namespace."""
     return array_api_compat.is_array_api_obj(x) and not array_api_compat.is_pydata_sparse_array(x)
 
 
@@ -26,12 +26,12 @@ def namespace(*arrays: Array) -> Any:
 
 
 def device(x: Array) -> Any:
-    """Return the device of `x`, in the words of its own namespace."""
+    """Return the device of `x`, as its own namespace names it."""
     return array_api_compat.device(x)
 
 
 def is_numpy(x: Array) -> bool:
-    """Tell whether `x` is a numpy array."""
+    """Return whether `x` is a numpy array."""
     return array_api_compat.is_numpy_array(x)
 
 
@@ -39,7 +39,7 @@ def like(values: Any, x: Array, dtype: Any = None) -> Array:
     """Put host values into the namespace and on the device of `x`."""
     xp = namespace(x)
     if is_numpy(values) and not values.flags.writeable and not is_numpy(x):
-        values = values.copy()  # torch shares memory, and takes none that is read-only
+        values = values.copy()  # torch shares memory, and rejects read-only arrays
     return xp.asarray(values, dtype=dtype, device=device(x))
 
 
@@ -51,7 +51,7 @@ def plain(x: Array) -> Array:
 
 
 def to_host(x: Any) -> np.ndarray:
-    """Return `x` as a host numpy array; what lies on the host already shares its memory."""
+    """Return `x` as a host numpy array; an array on the host shares its memory."""
     if array_api_compat.is_torch_array(x):
         x = x.detach().cpu()
         return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy()
@@ -78,7 +78,7 @@ def row_slices(n_rows: int, row_bytes: int) -> list[slice]:
 
 
 def as_floating(x: Array) -> Array:
-    """Return `x` as float32 or float64: half precision goes up to float32, the rest to float64."""
+    """Return `x` as float32 or float64: half precision becomes float32, other types float64."""
     xp = namespace(x)
     if x.dtype == xp.float64 or x.dtype == xp.float32:
         return x
@@ -86,11 +86,31 @@ def as_floating(x: Array) -> Array:
     return xp.astype(x, xp.float32 if short else xp.float64)
 
 
+def as_float64(x: Array) -> Array:
+    """Return `x` as float64 with its last axis contiguous.
+
+    One memory order for every input makes the order of numpy's sums, and so their rounding, the
+    same for a row wherever it lies and however its array was sliced or transposed.
+    """
+    xp = namespace(x)
+    return xp.reshape(xp.astype(xp.reshape(x, (-1,)), xp.float64, copy=False), tuple(x.shape))
+
+
+def weighted_mean(x: Array, weights: Array | None, axis: int) -> Array:
+    """Average `x` over the axis of the draws; without weights, the sum over the count."""
+    xp = namespace(x)
+    if weights is None:
+        return xp.sum(x, axis=axis) / x.shape[axis]
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return xp.sum(x * xp.reshape(weights, tuple(shape)), axis=axis)
+
+
 def running_sum(x: Array) -> Array:
     """Return float64 running sums over the last axis, added strictly from left to right.
 
-    Parallel scans of other backends associate differently; adding one class after the other
-    gives every backend the bits that ``numpy.cumsum`` gives.
+    Parallel scans of other backends associate differently; adding one class after the other gives
+    the same bits as ``numpy.cumsum`` on every backend.
     """
     if is_numpy(x):
         return np.cumsum(x, axis=-1, dtype=np.float64)
@@ -115,12 +135,12 @@ def kth_largest(x: Array, k: int) -> float:
 def unique_rows(x: Array) -> tuple[Array, Array]:
     """Return the distinct rows of a (n, m) integer array and, for each row, which one it is.
 
-    Backends without a row-wise unique keep every row: only work is lost, never correctness.
+    Backends without a row-wise unique keep every row, which is slower and equally correct.
     """
     if is_numpy(x):
         packed = np.ascontiguousarray(x).view(np.dtype((np.void, x.dtype.itemsize * x.shape[1])))
         _, first, inverse = np.unique(packed[:, 0], return_index=True, return_inverse=True)
-        order = np.argsort(first)  # as they come, so that reading them back runs through memory
+        order = np.argsort(first)  # by first occurrence, so that they are read in sequence
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
         return x[first[order]], rank[inverse]

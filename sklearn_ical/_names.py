@@ -1,4 +1,4 @@
-"""The names of the strategies: one list of plain data, from which all other lists are made."""
+"""The names of the strategies: one list of plain data, from which all others are made."""
 
 from typing import NamedTuple
 
@@ -31,6 +31,9 @@ STRATEGIES = {
         Named("kernel-batch", "KernelBatchQuery", "_kernel_batch"),
         Named("fass", "FASSQuery", "_fass"),
         Named("bayesian-coreset", "BayesianCoresetQuery", "_bayesian_coreset"),
+        Named("core-set", "CoreSetQuery", "_core_set"),
+        Named("farthest-first", "FarthestFirstQuery", "_core_set"),
+        Named("typiclust", "TypiClustQuery", "_typiclust"),
         Named("ical", "ICALQuery", "_ical"),
         Named("ical-pointwise", "ICALPointwiseQuery", "_ical_pointwise"),
         Named("ical-coverage", "ICALCoverageQuery", "_ical_coverage"),
@@ -43,10 +46,8 @@ STRATEGIES = {
 
 # Names that are refused, with what to pass instead.
 REFUSED = {
-    "coreset": "it is ambiguous: pass 'bayesian-coreset' for BayesianCoresetQuery; 'core-set' is "
-    "the k-center method, which is not available",
-    "core-set": "it is the k-center method, which is not available; 'bayesian-coreset' is another "
-    "method, BayesianCoresetQuery",
+    "coreset": "it is ambiguous: pass 'core-set' for CoreSetQuery, the k-center method, or "
+    "'bayesian-coreset' for BayesianCoresetQuery",
     "filtered": "it needs strategies: pass 'margin-ical', or in Python an object such as "
     "FilteredQuery('margin', 'bald')",
     "stochastic": "it needs a strategy: pass 'power-bald', or in Python an object such as "
@@ -55,7 +56,7 @@ REFUSED = {
 
 
 def check_name(name: str, parameter: str, caller: str | None = None) -> None:
-    """Raise if `name` is not the name of a strategy; `caller` is what was given the parameter."""
+    """Raise if `name` is not the name of a strategy; `caller` is the function that got it."""
     if name in STRATEGIES:
         return
     got = f"Got {name!r}" + ("" if caller is None else f" in {caller}")
@@ -67,7 +68,7 @@ def check_name(name: str, parameter: str, caller: str | None = None) -> None:
 
 
 def _near(name: str) -> list[str]:
-    """Return the names that a misspelt name, or the name of a class, may stand for."""
+    """Return the names that a misspelled name, or the name of a class, may stand for."""
     from difflib import get_close_matches
 
     of_class = [named.name for named in STRATEGIES.values() if named.class_name == name]

@@ -7,13 +7,13 @@ import numpy as np
 from sklearn.base import clone
 
 # One fixed spawn key per use, so that adding a use never shifts the numbers of another.
-DRAWS, LABELS, REFERENCE, CONFIGURATIONS, REFERENCE_LABELS, STRATEGY, IMAGES = range(7)
+DRAWS, LABELS, REFERENCE, CONFIGURATIONS, REFERENCE_LABELS, STRATEGY = range(6)
 
 
-def root_seed(random_state: Any, owner: str) -> int:
+def root_seed(random_state: Any, caller: str) -> int:
     """Turn a scikit-learn style `random_state` into the one root seed of a call.
 
-    An int is itself; a RandomState or Generator gives one draw, so that two calls differ;
+    An int is used as it is; a RandomState or Generator gives one draw, so that two calls differ;
     None is fresh entropy.
     """
     if random_state is None:
@@ -25,12 +25,12 @@ def root_seed(random_state: Any, owner: str) -> int:
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool | np.bool_):
         if random_state < 0:
             raise ValueError(
-                f"The 'random_state' parameter of {owner} must be >= 0 when it is an integer. "
+                f"The 'random_state' parameter of {caller} must be >= 0 when it is an integer. "
                 f"Got {random_state!r} instead."
             )
         return int(random_state)
     raise TypeError(
-        f"The 'random_state' parameter of {owner} must be None, an integer >= 0, a "
+        f"The 'random_state' parameter of {caller} must be None, an integer >= 0, a "
         f"numpy.random.RandomState or a numpy.random.Generator. Got {random_state!r} instead."
     )
 
@@ -70,7 +70,7 @@ def row_uniforms(seed: np.random.SeedSequence, positions: np.ndarray, n_columns:
     start_state = bits.state
     generator = np.random.Generator(bits)
     out = np.empty((len(positions), n_columns))
-    # Runs of consecutive positions are read from the stream in one go.
+    # Runs of consecutive positions are read from the stream at once.
     edges = np.flatnonzero(np.diff(positions) != 1) + 1
     for first, last in zip(
         np.concatenate([[0], edges]), np.concatenate([edges, [len(positions)]]), strict=True

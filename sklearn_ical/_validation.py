@@ -28,7 +28,7 @@ from sklearn_ical.exceptions import (
     ReferenceSaturatedWarning,
 )
 
-SLACK = 1e-9  # relative; the sum of a budget's parts may exceed it by a rounding
+SLACK = 1e-9  # relative; the sum of the costs may exceed a budget by rounding
 
 
 def check_parameters(estimator: Any) -> None:
@@ -48,15 +48,15 @@ def check_parameters(estimator: Any) -> None:
             )
 
 
-def check_integer(value: Any, name: str, owner: str, *, minimum: int = 1) -> int:
+def check_integer(value: Any, name: str, caller: str, *, minimum: int = 1) -> int:
     """Return `value` as an int; it must be an integer (no bool, no float) of at least `minimum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(
             f"{name} must be an integer >= {minimum}. Got {value!r} of type "
-            f"{type(value).__name__} in {owner}."
+            f"{type(value).__name__} in {caller}."
         )
     if value < minimum:
-        raise ValueError(f"{name} must be an integer >= {minimum}. Got {value!r} in {owner}.")
+        raise ValueError(f"{name} must be an integer >= {minimum}. Got {value!r} in {caller}.")
     return int(value)
 
 
@@ -86,7 +86,7 @@ def n_rows(X: Any, name: str = "X_pool") -> int:
 
 
 def inputs_of(X: Any) -> dict[Any, Any]:
-    """Return the inputs of rows that have several, by name or place; nothing for other rows.
+    """Return the inputs of rows that have several, by name or index; {} for other rows.
 
     These are dicts of arrays, and tuples of arrays if one of them has two axes or more; other
     tuples hold rows.
@@ -99,22 +99,22 @@ def inputs_of(X: Any) -> dict[Any, Any]:
     return inputs if arrays and named else {}
 
 
-def as_numbers(values: Any, name: str, owner: str) -> np.ndarray:
-    """Return `values` as a float64 array, or say which parameter holds no plain numbers."""
+def as_numbers(values: Any, name: str, caller: str) -> np.ndarray:
+    """Return `values` as a float64 array, or raise if they are not plain numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as err:
         raise TypeError(
-            f"{name} must be numbers in an array or list. Got {values!r} in {owner}."
+            f"{name} must be numbers in an array or list. Got {values!r} in {caller}."
         ) from err
 
 
-def numeric_rows(X: Any, name: str, owner: str, way_out: str) -> Any:
+def numeric_rows(X: Any, name: str, caller: str, way_out: str) -> Any:
     """Return rows as a real host array (n_rows, n_features), or as a canonical CSR matrix.
 
-    Whatever holds finite numbers will do: host arrays of any number of axes, sparse matrices,
-    frames, lists. Copied only where it has to be converted, and never changed. `way_out` tells
-    what to do about other rows.
+    Any container of finite numbers is accepted: host arrays of any number of axes, sparse matrices,
+    frames, lists. Copied only where it has to be converted, and never changed. `way_out` ends the
+    message of an error: what to do about other rows.
     """
     rule = f"{name} must hold numbers without NaN or infinity"
     found = type(X).__name__
@@ -129,18 +129,18 @@ def numeric_rows(X: Any, name: str, owner: str, way_out: str) -> Any:
             rows = np.asarray(X)
         except ValueError as err:
             raise ValueError(
-                f"{rule}. Got a {found} of rows of unequal length in {owner}; {way_out}."
+                f"{rule}. Got a {found} of rows of unequal length in {caller}; {way_out}."
             ) from err
         rows = _without_objects(rows)
         numbers_held = rows
     if numbers_held.dtype.kind not in "biuf":
         raise TypeError(
-            f"{rule}. Got a {found} of dtype {numbers_held.dtype} in {owner}; {way_out}."
+            f"{rule}. Got a {found} of dtype {numbers_held.dtype} in {caller}; {way_out}."
         )
     wrong = ~np.isfinite(numbers_held)
     if wrong.any():
         raise ValueError(
-            f"{rule}. Got a {found} with {numbers_held[wrong][0]} in {owner}; {way_out}."
+            f"{rule}. Got a {found} with {numbers_held[wrong][0]} in {caller}; {way_out}."
         )
     return rows if sparse.issparse(X) else rows.reshape(len(rows), math.prod(rows.shape[1:]))
 
@@ -182,36 +182,41 @@ def blas_threads() -> Any:
     return _get_threadpool_controller().select(user_api="blas")
 
 
+def single_thread() -> Any:
+    """Return a context in which BLAS and OpenMP use one thread."""
+    return _get_threadpool_controller().limit(limits=1)
+
+
 def target_location_and_scale(process: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return by what a fitted Gaussian process shifts and scales its targets, both (n_targets,)."""
+    """Return the shift and scale of the targets of a fitted Gaussian process, (n_targets,) each."""
     return np.reshape(process._y_train_mean, -1), np.reshape(process._y_train_std, -1)
 
 
-def check_positions(positions: Any, n: int, name: str, owner: str, what: str) -> np.ndarray:
+def check_positions(positions: Any, n: int, name: str, caller: str, what: str) -> np.ndarray:
     """Return integer positions in [0, n) as intp, in the order and multiplicity given."""
     try:
         array = np.asarray(positions)
     except ValueError as err:
         raise ValueError(
             f"{name} must be a rectangular array of positions in {what}. Got rows of unequal "
-            f"length in {owner}."
+            f"length in {caller}."
         ) from err
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise TypeError(
             f"{name} must hold integer positions in {what}. Got an array of dtype {array.dtype} "
-            f"in {owner}."
+            f"in {caller}."
         )
     wrong = (array < 0) | (array >= n)
     if wrong.any():
         raise ValueError(
             f"{name} must hold positions from 0 to {n - 1} in {what}. Got {array[wrong][0]} "
-            f"in {owner}."
+            f"in {caller}."
         )
     return array.astype(np.intp)
 
 
 def check_weights(weights: Any, n_draws: int) -> np.ndarray:
-    """Return draw weights as host float64 of sum 1, or say what is wrong with them."""
+    """Return draw weights as host float64 of sum 1; raise if they are not valid."""
     array = as_numbers(weights, "weights", "draw weights")
     if array.shape != (n_draws,):
         raise ValueError(
@@ -227,46 +232,46 @@ def check_weights(weights: Any, n_draws: int) -> np.ndarray:
     return array / array.sum()
 
 
-def check_candidates(candidates: Any, n_pool: int, owner: str) -> np.ndarray:
+def check_candidates(candidates: Any, n_pool: int, caller: str) -> np.ndarray:
     """Return the allowed positions, sorted; None allows the whole pool, a mask its True rows."""
     if n_pool == 0:
-        raise ValueError(f"candidates is empty because X_pool has 0 rows. Got no row in {owner}.")
+        raise ValueError(f"candidates is empty because X_pool has 0 rows. Got no row in {caller}.")
     if candidates is None:
         return np.arange(n_pool, dtype=np.intp)
     array = np.asarray(candidates)
     if array.ndim != 1:
         raise ValueError(
             f"candidates must be one-dimensional: positions or a boolean mask of length {n_pool}. "
-            f"Got {type(candidates).__name__} of shape {array.shape} in {owner}."
+            f"Got {type(candidates).__name__} of shape {array.shape} in {caller}."
         )
     if array.dtype == bool:
         if len(array) != n_pool:
             raise ValueError(
                 f"A boolean candidates mask must have one entry per pool row, {n_pool}. "
-                f"Got {len(array)} in {owner}."
+                f"Got {len(array)} in {caller}."
             )
         array = np.flatnonzero(array)
-    array = check_positions(array, n_pool, "candidates", owner, "the pool")
+    array = check_positions(array, n_pool, "candidates", caller, "the pool")
     if array.size == 0:
         raise ValueError(
-            f"candidates allows no row, so there is nothing to choose from in {owner}. "
+            f"candidates allows no row, so there is nothing to choose from in {caller}. "
             "Pass at least one position, or None for the whole pool."
         )
     array, counts = np.unique(array, return_counts=True)
     if counts.max() > 1:
         raise ValueError(
             f"candidates must not repeat a position. Got {array[counts.argmax()]} "
-            f"{counts.max()} times in {owner}."
+            f"{counts.max()} times in {caller}."
         )
     return array
 
 
-def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
+def clip_batch_size(batch_size: Any, n_candidates: int, caller: str) -> int:
     """Return `batch_size` as an int, clipped with a warning to the number of candidates."""
-    batch_size = check_integer(batch_size, "batch_size", owner)
+    batch_size = check_integer(batch_size, "batch_size", caller)
     if batch_size > n_candidates:
         warn(
-            f"batch_size={batch_size} is more than the {n_candidates} candidates of {owner}; "
+            f"batch_size={batch_size} is more than the {n_candidates} candidates of {caller}; "
             "all candidates are returned.",
             BatchClippedWarning,
         )
@@ -274,35 +279,35 @@ def clip_batch_size(batch_size: Any, n_candidates: int, owner: str) -> int:
 
 
 def check_costs(
-    costs: Any, n_points: int, owner: str, *, name: str = "costs", what: str = "the pool"
+    costs: Any, n_points: int, caller: str, *, name: str = "costs", what: str = "the pool"
 ) -> np.ndarray:
-    """Return what each row costs as float64, or say which entry is no cost."""
+    """Return the cost of each row as float64; raise if an entry is not a valid cost."""
     rule = f"{name} must hold one finite number > 0 for each of the {n_points} rows of {what}"
     try:
         array = np.asarray(costs)
     except ValueError as err:
-        raise ValueError(f"{rule}. Got rows of unequal length in {owner}.") from err
+        raise ValueError(f"{rule}. Got rows of unequal length in {caller}.") from err
     strange = array.dtype.kind not in "iufO"
     if strange or (array.dtype == object and any(isinstance(c, str | bytes) for c in array.flat)):
-        raise TypeError(f"{rule}. Got an array of dtype {array.dtype} in {owner}: {costs!r}.")
-    array = as_numbers(array, name, owner)
+        raise TypeError(f"{rule}. Got an array of dtype {array.dtype} in {caller}: {costs!r}.")
+    array = as_numbers(array, name, caller)
     if array.shape != (n_points,):
         raise ValueError(
             f"{rule}, shape ({n_points},), whichever of them may be picked. Got shape "
-            f"{array.shape} in {owner}."
+            f"{array.shape} in {caller}."
         )
     wrong = ~((array >= 1e-100) & (array <= 1e100))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"{rule}, from 1e-100 to 1e100. Got {array[row]} for row {row} in {owner}; "
-            "a row that must not be picked is left out."
+            f"{rule}, from 1e-100 to 1e100. Got {array[row]} for row {row} in {caller}; leave out "
+            "rows that must not be picked."
         )
     return array
 
 
-def check_budget(budget: Any, costs: np.ndarray | None, owner: str) -> float:
-    """Return what picks may cost together, with room for the rounding of a sum; inf for None.
+def check_budget(budget: Any, costs: np.ndarray | None, caller: str) -> float:
+    """Return the largest total cost, with a margin for the rounding of a sum; inf for None.
 
     `costs` are those of the candidates, of which one must be affordable.
     """
@@ -310,69 +315,44 @@ def check_budget(budget: Any, costs: np.ndarray | None, owner: str) -> float:
         return np.inf
     if costs is None:
         raise ValueError(
-            f"budget needs to know what rows cost. Got budget={budget!r} without costs in {owner}; "
-            "pass costs, np.ones(n_pool) where every row costs 1."
+            f"budget must come with costs. Got budget={budget!r} without costs in {caller}; pass "
+            "costs, np.ones(n_pool) where every row costs 1."
         )
     if isinstance(budget, bool | np.bool_) or not isinstance(budget, numbers.Real):
         raise TypeError(
             "budget must be a finite number > 0, in the unit of costs. Got "
-            f"{budget!r} of type {type(budget).__name__} in {owner}."
+            f"{budget!r} of type {type(budget).__name__} in {caller}."
         )
     if not 0 < float(budget) < np.inf:
         raise ValueError(
-            f"budget must be a finite number > 0, in the unit of costs. Got {budget!r} in {owner}; "
-            "pass None where there is no limit."
+            f"budget must be a finite number > 0, in the unit of costs. Got {budget!r} in "
+            f"{caller}; pass None for no limit."
         )
     limit = float(budget) * (1 + SLACK)
     cheapest = float(costs.min())
     if cheapest > limit:
         raise ValueError(
-            f"budget must pay for one candidate at least. Got budget={budget!r} in {owner}, where "
-            f"the cheapest candidate costs {cheapest!r}; raise budget or offer cheaper candidates."
+            f"budget must cover the cost of at least one candidate. Got budget={budget!r} in "
+            f"{caller}, where the cheapest candidate costs {cheapest!r}; raise budget or offer "
+            "cheaper candidates."
         )
     return limit
 
 
-def is_missing(label: Any) -> bool:
-    """Tell whether a label is None, NaN, NaT or NA, or has such among its outputs."""
-    if label is None:
-        return True
-    try:
-        return bool(np.any(label != label))
-    except (TypeError, ValueError):  # pandas.NA is neither equal nor unequal to itself
-        return True
-
-
-def missing_rows(labels: np.ndarray) -> np.ndarray:
-    """Tell for each row whether its label, or one among its outputs, is missing."""
-    if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-    elif labels.dtype.kind == "O":
-        missing = np.array([is_missing(label) for label in labels.flat], dtype=bool)
-    else:
-        return np.zeros(len(labels), dtype=bool)
-    return np.asarray(np.any(missing.reshape(len(labels), -1), axis=1))
-
-
-def takes_labeled(strategy: Any) -> bool:
-    """Tell whether a strategy, or a model that it asks for draws, may need the labeled rows."""
-    return hasattr(strategy, "query_tags") and "nothing" not in strategy.query_tags().needs
-
-
-def warn_equal_utilities(owner: str) -> None:
+def warn_equal_utilities(caller: str) -> None:
     """Warn that nothing distinguishes the candidates."""
     warn(
-        f"All candidates left have equal utilities in {owner}; the lowest positions are chosen.",
+        f"All candidates left have equal utilities in {caller}; the lowest positions are chosen.",
         EqualUtilitiesWarning,
     )
 
 
-def warn_saturated(owner: str, n_picks: int, n_reference: int) -> None:
-    """Warn that more picks do not tell more about the reference rows."""
+def warn_saturated(caller: str, n_picks: int, n_reference: int) -> None:
+    """Warn that further picks do not add to the coverage of the reference rows."""
     warn(
-        f"No candidate adds to what the first {n_picks} of the batch cover of the {n_reference} "
-        f"reference rows in {owner}; the rest of the batch covers them anew. More reference rows, "
-        "where there are more, tell more candidates apart.",
+        f"After the first {n_picks} picks no candidate adds to the coverage of the {n_reference} "
+        f"reference rows in {caller}; the rest of the batch covers them again. Use more reference "
+        "rows, if there are more, to distinguish more candidates.",
         ReferenceSaturatedWarning,
     )
 

@@ -16,7 +16,7 @@ __all__ = [
 
 
 class QueryWarning(UserWarning):
-    """Base of all warnings of this package: the result is correct, but worth a look."""
+    """Base of all warnings of this package: the result is correct, but deserves attention."""
 
 
 class BatchClippedWarning(QueryWarning):
@@ -28,11 +28,11 @@ class DropoutOffWarning(QueryWarning):
 
 
 class EqualUtilitiesWarning(QueryWarning):
-    """All candidates are equally useful, so the picks are just the lowest positions."""
+    """All candidates have equal utilities, so the picks are the lowest positions."""
 
 
 class ReferenceSaturatedWarning(QueryWarning):
-    """The reference rows are covered before the batch is full; the rest covers them once more."""
+    """The reference rows are covered before the batch is full; the rest covers them again."""
 
 
 class RunFailedWarning(QueryWarning):
@@ -48,7 +48,7 @@ class CheckpointError(ValueError):
 
 
 class UnsupportedModelError(TypeError):
-    """The model gives no posterior draws that a query strategy could use."""
+    """The model does not provide posterior draws that a query strategy could use."""
 
 
 class LabeledRowsMissingError(UnsupportedModelError):

@@ -21,19 +21,19 @@ class LearningCurvesDisplay:
     Parameters
     ----------
     cost : array of shape (n_points,)
-        What the labels cost in total, ascending: their number where no costs were given.
+        Total cost of the labels, ascending: their number where no costs were given.
     scores : dict of str to array of shape (n_seeds, n_points)
         The metric of every seed by the strategy's name; NaN where a run has not begun or has
         ended.
     metric : str
-        Name of what `scores` hold.
+        Name of the metric in `scores`.
     xlabel : str, default="labels bought"
-        What `cost` is.
+        Label of the x-axis.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where the curves are, once `plot` was called.
+        The axes with the curves, once `plot` was called.
     figure_ : matplotlib Figure
         The figure of `ax_`.
 

@@ -17,7 +17,7 @@ SHAPES = {
     "label": "(n_points, n_draws)",
     "value": "(n_points, n_draws) or (n_points, n_draws, n_targets)",
 }
-# Rows of probabilities may miss a sum of 1 by this much; beyond rounding they are renormalized.
+# Sums of rows of probabilities may differ from 1 by this; beyond rounding they are renormalized.
 SUM_TOLERANCE = 1e-3
 NEGATIVE_TOLERANCE = -1e-9
 
@@ -25,20 +25,22 @@ NEGATIVE_TOLERANCE = -1e-9
 class PredictionSamples:
     """Predictions of the same posterior draws for a set of points.
 
-    Draw k is one function for every point: column k of two points belongs to the same member,
-    tree or dropout mask. All dependence between points flows through this axis.
+    Draw k is one function for every point: column k of two points belongs to the same member, tree
+    or dropout mask. Dependence between points is measured over this axis.
+
+    Read more in the :ref:`User Guide <prediction_samples>`.
 
     Parameters
     ----------
     values : array
-        Of any array API namespace; ``kind`` tells its shape. Not modified, and copied only where
-        probabilities need renormalizing, integers or half precision need a floating type.
+        Of any array API namespace; its shape depends on ``kind``. Not modified, and copied only if
+        probabilities are renormalized, or integers or half precision are converted.
     kind : {"proba", "label", "value"}, default="proba"
         "proba": class probabilities (n_points, n_draws, n_classes), finite, rows sum to 1 within
-        1e-3 or the rounding of their dtype (renormalized where the miss exceeds rounding of
-        float32 or float64), entries >= -1e-9 (clipped to 0).
-        "label": one class code per draw (n_points, n_draws), integers from 0 to n_classes - 1.
-        "value": real predictions (n_points, n_draws) or (n_points, n_draws, n_targets), finite.
+        1e-3 or the rounding of their dtype (renormalized if the difference exceeds rounding of
+        float32 or float64), entries >= -1e-9 (clipped to 0). "label": one class code per draw
+        (n_points, n_draws), integers from 0 to n_classes - 1. "value": real predictions (n_points,
+        n_draws) or (n_points, n_draws, n_targets), finite.
     classes : array of shape (n_classes,), default=None
         Class labels that the columns or codes stand for; None for 0, 1, ...
     weights : array of shape (n_draws,), default=None
@@ -58,7 +60,7 @@ class PredictionSamples:
     Raises
     ------
     TypeError
-        If `values` is no array, or of a dtype that does not fit `kind`.
+        If `values` is not an array, or has a dtype that does not fit `kind`.
     ValueError
         If shape, range, row sums, classes, weights or noise do not fit.
 
@@ -118,7 +120,7 @@ class PredictionSamples:
         weights: Array | None = None,
         noise_variance: Real | Array | None = None,
     ) -> "PredictionSamples":
-        """Build samples from an array whose axes come in a named order.
+        """Build samples from an array whose axes are in a named order.
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class PredictionSamples:
             if bool(xp.any(a > SUM_TOLERANCE)):
                 raise ValueError(
                     f"Log-probabilities must be <= 0. Got a maximum of {float(xp.max(a)):.6g} in "
-                    "PredictionSamples.from_array; logits need a log-softmax first."
+                    "PredictionSamples.from_array; apply a log-softmax to logits first."
                 )
             a = xp.exp(a)
         return cls(a, kind, classes=classes, weights=weights, noise_variance=noise_variance)
@@ -172,9 +174,9 @@ class PredictionSamples:
     def trusted(
         cls, values: Array, kind: Kind, *, classes: Any = None, weights: Any = None
     ) -> "PredictionSamples":
-        """Wrap values that are valid by construction, without a look at them.
+        """Wrap values that are valid by construction, without checks.
 
-        For samplers whose outputs are looked up in tables that were checked once.
+        For samplers that look up their outputs in tables that were checked once.
         """
         samples = object.__new__(cls)
         samples.values = _read_only(values)
@@ -224,11 +226,11 @@ class PredictionSamples:
                 f"boolean mask of length {self.n_points}. Got {rows.dtype} of shape {rows.shape}."
             )
         rows = np.flatnonzero(rows) if masked else rows
-        owner = "PredictionSamples"
-        return _validation.check_positions(rows, self.n_points, "The index", owner, "the samples")
+        caller = "PredictionSamples"
+        return _validation.check_positions(rows, self.n_points, "The index", caller, "the samples")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickled numpy arrays come back writeable.
+        # Unpickled numpy arrays are writeable.
         self.__dict__.update({name: _read_only(value) for name, value in state.items()})
 
     def take_draws(self, draws: np.ndarray) -> "PredictionSamples":
@@ -241,7 +243,7 @@ class PredictionSamples:
             total = self.weights[draws].sum()
             if total == 0:
                 raise ValueError(
-                    f"The {len(draws)} draws taken all have weight 0. Take more draws, or leave "
+                    f"The {len(draws)} selected draws all have weight 0. Take more draws, or leave "
                     "out members of weight 0."
                 )
             part.weights = _read_only(self.weights[draws] / total)
@@ -277,7 +279,7 @@ class PredictionSamples:
     def votes(self, n_classes: int | None = None) -> Array:
         """Return label samples as bool (n_points, n_draws, n_classes), True at each draw's label.
 
-        `n_classes` is for parts of samples, which without `classes` know their own codes alone.
+        `n_classes` is for parts of samples, which without `classes` have only their own codes.
         """
         xp = _array.namespace(self.values)
         n = self.n_classes if n_classes is None else n_classes
@@ -285,11 +287,39 @@ class PredictionSamples:
         # Compared in int64: the samples' own dtype may be too short for n_classes.
         return xp.astype(self.values, xp.int64)[:, :, None] == codes
 
-    def canonical(self) -> "PredictionSamples":
-        """Return float64 samples on the host, each column's draws sorted where they weigh equally.
+    def as_outputs(self) -> Array:
+        """Return real predictions and probabilities as they are, label samples as one-hot votes.
 
-        Means and variances over draws then come out the same to the last bit for the same draws
-        in another order. Columns are sorted one by one, so a draw is no longer one function.
+        Votes are float32 (n_points, n_draws, n_columns). Where there are more classes than draws,
+        each class of a row has the column of the first draw that votes for it.
+        """
+        if self.kind != "label":
+            return self.values
+        labels = self.values
+        xp, device = _array.namespace(labels), _array.device(labels)
+        labels = xp.astype(labels, xp.int64)
+        n_codes = self.n_classes
+        if n_codes > self.n_draws:
+            same = labels[:, :, None] == labels[:, None, :]
+            labels = xp.argmax(xp.astype(same, xp.uint8), axis=2)
+            n_codes = self.n_draws
+        codes = xp.arange(n_codes, dtype=xp.int64, device=device)
+        return xp.astype(labels[:, :, None] == codes, xp.float32)
+
+    def mean_noise(self) -> np.ndarray:
+        """Return the noise variance of each point, averaged over the draws, on the host."""
+        noise = self.noise_variance
+        if np.ndim(noise) < 2:
+            return np.broadcast_to(np.asarray(noise, dtype=np.float64), (self.n_points,))
+        if self.weights is None:
+            return np.mean(noise, axis=1)
+        return np.asarray(noise @ self.weights)
+
+    def canonical(self) -> "PredictionSamples":
+        """Return float64 samples on the host, the draws of each column sorted if of equal weight.
+
+        Means and variances over draws are then bitwise equal for the same draws in another order.
+        Columns are sorted one by one, so a draw is no longer one function.
         """
         values = _array.to_host(self.values)
         noise = self.noise_variance
@@ -299,37 +329,6 @@ class PredictionSamples:
             values = np.sort(values, axis=1)
             noise = np.sort(noise, axis=1) if np.ndim(noise) == 2 else noise
         return self._replace(values, noise)
-
-    def sample_labels(self, uniforms: np.ndarray) -> Array:
-        """Draw one label per point and draw from class probabilities.
-
-        Parameters
-        ----------
-        uniforms : array of shape (n_points, n_draws)
-            Host float64 numbers in [0, 1).
-
-        Returns
-        -------
-        labels : int64 array of shape (n_points, n_draws)
-            On the device of the samples: the number of classes whose running float64 sum over
-            the total is at most the uniform, so a class of probability 0 is never drawn.
-
-        Raises
-        ------
-        ValueError
-            If the samples are not of ``kind="proba"`` or `uniforms` has another shape.
-        """
-        if self.kind != "proba" or np.shape(uniforms) != (self.n_points, self.n_draws):
-            raise ValueError(
-                "sample_labels needs kind='proba' and uniforms of shape "
-                f"({self.n_points}, {self.n_draws}). Got kind={self.kind!r} and shape "
-                f"{np.shape(uniforms)}."
-            )
-        xp = _array.namespace(self.values)
-        running = _array.running_sum(self.values)
-        running = running / running[..., -1:]
-        below = running <= _array.like(uniforms, running)[..., None]
-        return xp.sum(xp.astype(below, xp.int64), axis=-1)
 
 
 def concatenate(parts: list[PredictionSamples]) -> PredictionSamples:
@@ -348,7 +347,7 @@ def concatenate(parts: list[PredictionSamples]) -> PredictionSamples:
 
 
 def _stack(a: Any) -> np.ndarray:
-    """Return what is no array yet, such as a list of one array per draw, as one numpy array."""
+    """Return anything but an array, such as a list of one array per draw, as a numpy array."""
     try:
         return np.asarray(a)
     except ValueError as err:
@@ -420,8 +419,8 @@ def _check_proba(values: Array) -> Array:
         if low < NEGATIVE_TOLERANCE or far > tolerance:
             raise ValueError(
                 "Class probabilities must be >= 0 and sum to 1 over the last axis. Got a minimum "
-                f"of {low:.6g} and a sum that misses 1 by {far:.6g}. Log-probabilities go through "
-                "PredictionSamples.from_array(a, log=True); logits need a softmax first."
+                f"of {low:.6g} and a sum that differs from 1 by {far:.6g}. Pass log-probabilities "
+                "to PredictionSamples.from_array(a, log=True); apply a softmax to logits first."
             )
         if low < 0 or far > rounding:
             if fixed is None:

@@ -25,14 +25,17 @@ from tests.mutant_runs import TIMED_OUT, Chosen, Job, Mutant, Recorder, run
 
 FILES = (
     "sklearn_ical/dependence/*.py",
+    "sklearn_ical/objectives/**/*.py",
+    "sklearn_ical/pool/*.py",
+    "sklearn_ical/selection/*.py",
     "sklearn_ical/strategies/*.py",
-    "sklearn_ical/selection.py",
 )
 TESTS = (
     *FILES,
     "tests/dependence/test_*.py",
+    "tests/pool/test_*.py",
+    "tests/selection/test_*.py",
     "tests/strategies/test_*.py",
-    "tests/test_selection.py",
     "tests/test_common.py",
 )
 # What the tests import, but for the package: forked processes have it at once.

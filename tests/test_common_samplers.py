@@ -52,6 +52,9 @@ from threadpoolctl import threadpool_limits
 from sklearn_ical import PredictionSamples
 from sklearn_ical.samplers import BootstrapSampler, EnsembleSampler, get_sampler
 from sklearn_ical.testing import check_sampler
+from sklearn_ical.testing._require import run_checks
+from sklearn_ical.testing._sampler import SAMPLER_CHECKS
+from sklearn_ical.testing._sampler_case import sampler_case
 
 N_LABELED = 60
 RNG = np.random.default_rng(0)
@@ -278,11 +281,17 @@ def test_bootstrap_of_every_method_keeps_the_protocol(method: str) -> None:
     check_sampler(sampler, X[N_LABELED:], model=model)
 
 
-def test_bootstrap_found_for_a_model_keeps_the_protocol_with_labeled_rows() -> None:
+def test_bootstrap_of_labeled_rows_in_a_list_keeps_the_protocol() -> None:
     model = fit(GaussianNB())
-    check_sampler(
-        model, X[N_LABELED:], X_labeled=X[:N_LABELED].tolist(), y_labeled=LABELS[:N_LABELED]
-    )
+    labeled = {"X_labeled": X[:N_LABELED].tolist(), "y_labeled": LABELS[:N_LABELED]}
+    check_sampler(BootstrapSampler(model, n_draws=4), X[N_LABELED:], model=model, **labeled)
+
+
+def test_bootstrap_is_found_for_a_model_with_labeled_rows() -> None:
+    model, labels = fit(GaussianNB()), LABELS[:N_LABELED]
+    case = sampler_case(model, X[N_LABELED:], None, X[:N_LABELED], labels)
+    found = {name: SAMPLER_CHECKS[name] for name in ("check_draws", "check_columns", "check_mean")}
+    run_checks(found, case, silenced=Warning)
 
 
 def test_forest_behind_counted_words_keeps_the_protocol() -> None:
@@ -325,7 +334,7 @@ def test_models_of_sparse_rows_keep_the_protocol(form: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["proba", "label", "value"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_predictions_at_hand_keep_the_protocol(kind: str, weighted: bool) -> None:
+def test_precomputed_predictions_keep_the_protocol(kind: str, weighted: bool) -> None:
     rng = np.random.default_rng(2)
     values: Any = {
         "proba": rng.dirichlet(np.ones(3), size=(40, 6)),
@@ -380,7 +389,9 @@ def test_sampler_of_boosted_trees_keeps_the_protocol(
 def test_wrapped_classifier_of_scikit_activeml_keeps_the_protocol(inner: Any) -> None:
     classifier = pytest.importorskip("skactiveml.classifier")
     model = fit(classifier.SklearnClassifier(inner, classes=[0, 1, 2]), CODES)
+    sampler = get_sampler(model)
     labeled = {}
-    if isinstance(get_sampler(model), BootstrapSampler):
+    if isinstance(sampler, BootstrapSampler):
+        sampler.set_params(n_draws=4)
         labeled = {"X_labeled": X[:N_LABELED], "y_labeled": CODES[:N_LABELED]}
-    check_sampler(model, X[N_LABELED:], **labeled)
+    check_sampler(sampler, X[N_LABELED:], model=model, **labeled)

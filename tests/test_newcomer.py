@@ -59,11 +59,10 @@ def test_bool_for_a_number_is_refused(name: str) -> None:
         ICALQuery(**{name: True}).query(FOREST, POOL)
 
 
-@pytest.mark.parametrize("prediction", ["sampled", "proba"])
 @pytest.mark.parametrize("kernel", [lambda d2: 3, lambda d2: None, lambda d2: d2 * np.nan])
-def test_kernel_without_finite_values_is_refused(prediction: str, kernel: Any) -> None:
+def test_kernel_without_finite_values_is_refused(kernel: Any) -> None:
     with pytest.raises(ValueError, match="callable 'kernel' must map an array"):
-        ICALQuery(prediction=prediction, kernel=kernel).select(PROBA, 2)
+        ICALQuery(prediction="proba", kernel=kernel).select(PROBA, 2)
 
 
 def test_reference_of_unequal_rows_is_refused() -> None:

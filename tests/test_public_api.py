@@ -1,5 +1,6 @@
 """The public names: which there are, where they live and that loading them is lazy."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module, metadata
@@ -14,10 +15,13 @@ from sklearn_ical._names import STRATEGIES
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC_MODULES = (
     "sklearn_ical",
-    "sklearn_ical.datasets",
     "sklearn_ical.dependence",
     "sklearn_ical.exceptions",
+    "sklearn_ical.learner",
+    "sklearn_ical.pool",
     "sklearn_ical.samplers",
+    "sklearn_ical.selection",
+    "sklearn_ical.simulation",
     "sklearn_ical.strategies",
     "sklearn_ical.testing",
 )
@@ -44,6 +48,19 @@ def test_all_names_every_public_object_defined_there(module_name: str) -> None:
         and getattr(value, "__module__", "").startswith(module_name)
     }
     assert defined <= set(module.__all__)
+
+
+def test_reference_lists_every_public_name_once() -> None:
+    text = (ROOT / "docs" / "api.rst").read_text(encoding="utf-8")
+    listed = re.findall(r"^   (\w[\w.]*)$", text, re.MULTILINE)
+    names = {
+        name
+        if name in sklearn_ical.__all__
+        else f"{module_name.removeprefix('sklearn_ical.')}.{name}"
+        for module_name in PUBLIC_MODULES
+        for name in import_module(module_name).__all__
+    }
+    assert sorted(listed) == sorted({*names, "plotting.LearningCurvesDisplay"})
 
 
 def test_root_names_are_those_of_the_modules_they_come_from() -> None:

@@ -20,7 +20,6 @@ TEXT_SUFFIXES = {".cfg", ".ini", ".md", ".py", ".rst", ".toml", ".txt", ".yaml",
 VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 PUBLIC_MODULES = (
     "sklearn_ical",
-    "sklearn_ical.datasets",
     "sklearn_ical.dependence",
     "sklearn_ical.samplers",
     "sklearn_ical.testing",

@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 
 from sklearn_ical import ICALQuery, MaxEntropyQuery, PredictionSamples, RandomQuery, _array
+from sklearn_ical.exceptions import QueryWarning
 from sklearn_ical.samplers import get_sampler
 from sklearn_ical.testing import check_strategy
-from sklearn_ical.testing._strategy import CHECKS
-from tests.third_party import Noisy, Remote, Spread, SpreadOfValues
+from sklearn_ical.testing._require import run_checks
+from sklearn_ical.testing._strategy import STRATEGY_CHECKS
+from tests.third_party import Apart, Noisy, Remote, RemoteOrApart, Spread, SpreadOfValues
 
 # One strategy for each check, broken in the way that its class says; some checks have more.
 
@@ -254,13 +257,159 @@ class BudgetAloneIgnored(Spread):
         return None if costs is None else super().bill(costs, budget, n, allowed)
 
 
-class ReferenceRefused(Spread):
+class InformationRefused(Spread):
     def query(self, *args: Any, X_reference: Any = None, **options: Any) -> Any:
         if X_reference is not None:
             raise ValueError("X_reference is of no use here.")
         return super().query(*args, **options)
 
-    query.__wrapped__ = Spread.query  # the signature of the method it stands for
+
+class InformationUntold(Spread):
+    """Avoids rows like those labeled, and its tags do not say so."""
+
+    def query(self, model: Any, X_pool: Any, *args: Any, X_labeled: Any = None, **options: Any):
+        if X_labeled is None:
+            return super().query(model, X_pool, *args, **options)
+        return super().query(model, X_pool, *args, **options)[::-1]
+
+
+class InformationOfSamplesUntold(Spread):
+    def select(self, samples: Any, *args: Any, labeled_samples: Any = None, **options: Any) -> Any:
+        samples = samples if labeled_samples is None else samples[::-1]
+        return super().select(samples, *args, **options)
+
+
+class InformationOfReferenceLost(ICALQuery):
+    def _select(self, pool: Any) -> Any:
+        return super()._select(replace(pool, reference_positions=None))
+
+
+class LabeledRowsTakenForNone(Remote):
+    def centers(self, X_labeled: Any, *args: Any) -> np.ndarray:
+        return super().centers(np.zeros((1, 4)) if X_labeled is None else X_labeled, *args)
+
+
+class LabeledRowsRequired(Remote):
+    def query_tags(self) -> Any:
+        changes = {"reads": ("features",), "uses": ("labeled",)}
+        return SimpleNamespace(**{**vars(super().query_tags()), **changes})
+
+
+class LabeledRowsNeverEmpty(LabeledRowsRequired):
+    def centers(self, X_labeled: Any, *args: Any) -> np.ndarray:
+        return super().centers(np.zeros((1, 4)) if X_labeled is None else X_labeled, *args)
+
+
+class ModelNeverNone(RandomQuery):
+    def query(self, model: Any, *args: Any, **options: Any) -> Any:
+        if model is None:
+            raise TypeError("model must be a model. Got None.")
+        return super().query(model, *args, **options)
+
+
+class ModelLookedAt(RandomQuery):
+    def query(self, model: Any, *args: Any, **options: Any) -> Any:
+        hasattr(model, "predict_proba")
+        return super().query(model, *args, **options)
+
+
+class ModelCounts(RandomQuery):
+    def query(self, model: Any, *args: Any, **options: Any) -> Any:
+        picks = super().query(model, *args, **options)
+        return picks if model is None else picks[::-1]
+
+
+class MaxPoolNotKept(RandomQuery):
+    def query_tags(self) -> Any:
+        return replace(super().query_tags(), max_pool=50)
+
+    def _check_limits(self, *args: Any) -> Any:
+        return RandomQuery()._check_limits(*args)
+
+
+class MaxPoolWithoutWayOut(MaxPoolNotKept):
+    def _check_limits(self, rows: Any, *args: Any) -> Any:
+        if len(rows) > 50:
+            raise ValueError("X_pool must have at most 50 rows.")
+        return super()._check_limits(rows, *args)
+
+
+class MaxPoolOfPredictions(Remote):
+    def query(self, model: Any, *args: Any, **options: Any) -> Any:
+        hasattr(model, "predict_proba")
+        return super().query(model, *args, **options)
+
+
+class FeaturesIgnored(Remote):
+    def features(self, X_pool: Any, features: Any, n_pool: int) -> np.ndarray:
+        super().features(X_pool, features, n_pool)
+        if X_pool is None or features is None:
+            return super().features(X_pool, features, n_pool)
+        return super().features(X_pool, None, n_pool)[:, :3]
+
+
+class FeaturesTransformed(Remote):
+    def __init__(self, features: Any = None) -> None:
+        super().__init__()
+        self.features_ = features
+
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        return super().numbers(X if self.features_ is None else self.features_(X), name)
+
+    def get_params(self, deep: bool = True) -> Any:
+        return {"features": self.features_}
+
+    def set_params(self, **params: Any) -> Any:
+        self.features_ = params.get("features", self.features_)
+        return self
+
+
+class FeaturesInShortFloatsRefused(Remote):
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        if getattr(X, "dtype", None) == np.float16:
+            raise TypeError(f"{name} in float16")
+        return super().numbers(X, name)
+
+
+class FeaturesInShortFloatsOverflow(Remote):
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        rows = super().numbers(X, name)
+        return rows.astype(X.dtype) if getattr(X, "dtype", None) == np.float16 else rows
+
+
+class FeaturesSparseRefused(Remote):
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        if name == "features" and hasattr(X, "toarray"):
+            raise TypeError("features must be dense.")
+        return super().numbers(X, name)
+
+
+class BadFeaturesFilled(Remote):
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        return super().numbers(np.nan_to_num(X) if name == "features" else X, name)
+
+
+class BadFeaturesCut(Remote):
+    def features(self, X_pool: Any, features: Any, n_pool: int) -> np.ndarray:
+        return super().features(None if features is not None else X_pool, features, n_pool)
+
+
+class LabeledFeaturesOfRows(Remote):
+    def centers(self, X_labeled: Any, features: Any, labeled_features: Any) -> np.ndarray:
+        if labeled_features is None and features is not None:
+            return super().centers(X_labeled, None, None)[:, :3]
+        return super().centers(X_labeled, features, labeled_features)
+
+
+class LabeledFeaturesOfAnyWidth(Remote):
+    def distances(self, rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        width = min(rows.shape[1], centers.shape[1])
+        return super().distances(rows[:, :width], centers[:, :width])
+
+
+class DegenerateFeaturesDivideByZero(Remote):
+    def distances(self, rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        return super().distances(rows, centers) / np.ptp(rows)
 
 
 class StrategyRemembers(Spread):
@@ -344,12 +493,6 @@ class PermutedRowsCount(Spread):
         return super().utilities(samples, allowed) / (1 + np.arange(samples.n_points))
 
 
-class PermutedRowsLoseReference(ICALQuery):
-    def _select(self, pool: Any) -> Any:
-        pool.options.pop("reference", None)
-        return super()._select(pool)
-
-
 class PermutedDrawsCount(Spread):
     def outputs(self, samples: PredictionSamples) -> np.ndarray:
         return super().outputs(samples) / (1 + np.arange(samples.n_draws))[:, None]
@@ -388,16 +531,9 @@ class ModelsWithoutSteps(Spread):
 
 
 class ModelsWithDraws(MaxEntropyQuery):
-    def _query(self, model: Any, *args: Any, **options: Any) -> Any:
+    def query(self, model: Any, *args: Any, **options: Any) -> Any:
         get_sampler(model).draw()
-        return super()._query(model, *args, **options)
-
-
-class ModelsNeverNone(RandomQuery):
-    def _query(self, model: Any, *args: Any, **options: Any) -> Any:
-        if model is None:
-            raise TypeError("model must be a model. Got None.")
-        return super()._query(model, *args, **options)
+        return super().query(model, *args, **options)
 
 
 class DrawsRefused(Spread):
@@ -504,16 +640,41 @@ BROKEN = {
     "check_repeated_rows": [RepeatedRowsTakenForOne()],
     "check_costs_refused": [CostsNotRefused()],
     "check_equal_costs": [EqualCostsCount()],
-    "check_costs": [
+    "check_utilities_per_cost": [
         CostsLeftOut(),
         CostsSubtracted(),
         CostsShrinkLosses(power=-1.0),
         CostsWithoutBudgetInRows(),
         CostsRounded(),
     ],
-    "check_budget": [BudgetOverdrawn(), BudgetEndsWithFirstRefusal()],
+    "check_within_budget": [BudgetOverdrawn(), BudgetEndsWithFirstRefusal()],
     "check_bad_costs": [BadCostsTaken(), BadBudgetTaken(), BudgetAloneIgnored()],
-    "check_reference_rows": [ReferenceRefused()],
+    "check_information": [
+        InformationRefused(),
+        InformationUntold(),
+        InformationOfSamplesUntold(),
+        InformationOfReferenceLost(n_reference=5),
+    ],
+    "check_missing_labels": [
+        LabeledRowsTakenForNone(),
+        LabeledRowsRequired(),
+        LabeledRowsNeverEmpty(),
+    ],
+    "check_without_model": [ModelNeverNone(), ModelLookedAt(), ModelCounts()],
+    "check_max_pool": [MaxPoolNotKept(), MaxPoolWithoutWayOut(), MaxPoolOfPredictions()],
+    "check_precomputed_features": [FeaturesIgnored(), FeaturesTransformed()],
+    "check_feature_containers": [
+        FeaturesInShortFloatsRefused(),
+        FeaturesInShortFloatsOverflow(),
+        FeaturesSparseRefused(),
+    ],
+    "check_bad_features": [
+        BadFeaturesFilled(),
+        BadFeaturesCut(),
+        LabeledFeaturesOfRows(),
+        LabeledFeaturesOfAnyWidth(),
+    ],
+    "check_degenerate_features": [DegenerateFeaturesDivideByZero()],
     "check_strategy_unchanged": [StrategyRemembers()],
     "check_model_unchanged": [ModelMarked()],
     "check_inputs_unchanged": [InputsSorted(), InputsMustBeWriteable()],
@@ -522,13 +683,13 @@ BROKEN = {
     "check_raw_probabilities": [RawProbabilitiesRefused(), RawProbabilitiesGuessed()],
     "check_min_draws": [MinDrawsNotRefused()],
     "check_degenerate_predictions": [DegenerateDividesByZero()],
-    "check_permuted_rows": [PermutedRowsCount(), PermutedRowsLoseReference(n_reference=5)],
+    "check_permuted_rows": [PermutedRowsCount()],
     "check_permuted_draws": [PermutedDrawsCount()],
     "check_permuted_classes": [PermutedClassesCount()],
     "check_ties": [TiesByRounding()],
-    "check_weights": [WeightsLeftOut()],
+    "check_weighted_draws": [WeightsLeftOut()],
     "check_chunks": [ChunksStandardised()],
-    "check_models": [ModelsWithoutSteps(), ModelsWithDraws(), ModelsNeverNone()],
+    "check_models": [ModelsWithoutSteps(), ModelsWithDraws()],
     "check_predictions_as_model": [DrawsRefused()],
     "check_call": [CallGivesIndicesOnly(), CallTakesModelsOnly(), CallGivesFirstUtilities()],
     "check_lists": [ListsWithoutShape()],
@@ -550,7 +711,7 @@ NEEDS_PACKAGE = {
 
 @pytest.mark.parametrize(
     "strategy",
-    [Spread(), Noisy(), SpreadOfValues(), Remote()],
+    [Spread(), Noisy(), SpreadOfValues(), Remote(), RemoteOrApart(), Apart(), Apart(np.negative)],
     ids=lambda good: type(good).__name__,
 )
 def test_check_strategy_passes_a_third_party_strategy(strategy: Any) -> None:
@@ -558,16 +719,46 @@ def test_check_strategy_passes_a_third_party_strategy(strategy: Any) -> None:
 
 
 def test_every_check_has_a_broken_strategy() -> None:
-    assert list(BROKEN) == [check.__name__ for check in CHECKS]
+    assert list(BROKEN) == list(STRATEGY_CHECKS)
+
+
+def cases() -> list[Any]:
+    """Return the name of a check with each strategy that it is there for."""
+    return [
+        pytest.param(name, strategy, id=type(strategy).__name__)
+        for name, broken in BROKEN.items()
+        for strategy in broken
+    ]
+
+
+@pytest.mark.parametrize(("name", "strategy"), cases())
+def test_check_refuses_its_broken_strategy(name: str, strategy: Any) -> None:
+    if name in NEEDS_PACKAGE:
+        pytest.importorskip(NEEDS_PACKAGE[name])
+    first, own = list(STRATEGY_CHECKS).index("check_picks"), list(STRATEGY_CHECKS).index(name)
+    before = {"check_picks": STRATEGY_CHECKS["check_picks"]} if own > first else {}
+    run_checks(before, strategy, silenced=QueryWarning)  # not everything is broken
+    with pytest.raises(AssertionError, match=f"^{re.escape(name)}: "):
+        run_checks({name: STRATEGY_CHECKS[name]}, strategy, silenced=QueryWarning)
 
 
 @pytest.mark.parametrize(
     ("name", "strategy"),
-    [(name, strategy) for name, broken in BROKEN.items() for strategy in broken],
-    ids=[type(strategy).__name__ for broken in BROKEN.values() for strategy in broken],
+    [
+        ("check_bad_candidates", BadCandidatesFromBehind()),
+        ("check_bad_features", BadFeaturesFilled()),
+        ("check_information", InformationUntold()),
+        ("check_kinds", KindsInOneDtype()),
+        ("check_max_pool", MaxPoolNotKept()),
+        ("check_precomputed_features", FeaturesTransformed()),
+        ("check_repr", ReprNameless()),
+        ("check_without_model", ModelLookedAt()),
+    ],
 )
-def test_check_refuses_its_broken_strategy(name: str, strategy: Any) -> None:
-    if name in NEEDS_PACKAGE:
-        pytest.importorskip(NEEDS_PACKAGE[name])
+def test_check_strategy_stops_at_the_one_check_that_a_broken_strategy_fails(
+    name: str, strategy: Any
+) -> None:
     with pytest.raises(AssertionError, match=f"^{re.escape(name)}: "):
         check_strategy(strategy)
+    others = {other: check for other, check in STRATEGY_CHECKS.items() if other != name}
+    run_checks(others, strategy, silenced=QueryWarning)

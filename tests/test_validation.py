@@ -321,7 +321,11 @@ def test_check_costs_takes_columns_of_frames() -> None:
     ("costs", "error", "message"),
     [
         ([1, np.nan, 3], ValueError, r"rows of the pool, from .* Got nan for row 1 in ICALQuery"),
-        ([1, 2, np.inf], ValueError, r"Got inf for row 2 in ICALQuery\.query; a row that must not"),
+        (
+            [1, 2, np.inf],
+            ValueError,
+            r"Got inf for row 2 in ICALQuery\.query; leave out rows that must not",
+        ),
         ([0, 2, 3], ValueError, r"one finite number > 0 for each of the 3 rows .*Got 0\.0 for row"),
         ([1, -2.5, 3], ValueError, r"Got -2\.5 for row 1 in ICALQuery\.query"),
         ([1, 2, 1e-101], ValueError, r"from 1e-100 to 1e100\. Got 1e-101 for row 2"),
@@ -372,9 +376,17 @@ def test_check_budget_of_none_is_no_limit() -> None:
             ValueError,
             r"budget must be a finite number > 0, in the unit of costs\. Got 0 in ICAL",
         ),
-        (-1.5, ValueError, r"finite number > 0, .* Got -1\.5 in ICALQuery\.query; pass None where"),
+        (
+            -1.5,
+            ValueError,
+            r"finite number > 0, .* Got -1\.5 in ICALQuery\.query; pass None",
+        ),
         (np.nan, ValueError, r"finite number > 0, .* Got nan in ICALQuery\.query"),
-        (np.inf, ValueError, r"finite number > 0, .* Got inf in ICALQuery\.query; pass None where"),
+        (
+            np.inf,
+            ValueError,
+            r"finite number > 0, .* Got inf in ICALQuery\.query; pass None",
+        ),
         (True, TypeError, r"finite number > 0, .* Got True of type bool in ICALQuery\.query"),
         ("9", TypeError, r"finite number > 0, .* Got '9' of type str in ICALQuery\.query"),
         ([9], TypeError, r"finite number > 0, .* Got \[9\] of type list in ICALQuery\.query"),
@@ -391,7 +403,7 @@ def test_check_budget_of_a_wrong_value_raises(
 
 def test_check_budget_without_costs_raises() -> None:
     message = (
-        "budget needs to know what rows cost. Got budget=5 without costs in ICALQuery.query; "
+        "budget must come with costs. Got budget=5 without costs in ICALQuery.query; "
         "pass costs, np.ones(n_pool) where every row costs 1."
     )
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from sklearn_ical import PredictionSamples
+from sklearn_ical import BaseQuery, PredictionSamples
 from sklearn_ical.exceptions import BatchClippedWarning
+from sklearn_ical.pool import Pool
 from sklearn_ical.samplers import get_sampler
+from sklearn_ical.selection import Batch, Selection
+from sklearn_ical.strategies import QueryTags
 
 
 class Spread(BaseEstimator):
@@ -25,8 +28,10 @@ class Spread(BaseEstimator):
             deterministic=True,
             utilities="gain",
             kinds=("proba", "label", "value"),
-            needs=("draws",),
+            reads=("draws",),
+            uses=(),
             min_draws=2,
+            max_pool=None,
         )
 
     def query(
@@ -36,12 +41,10 @@ class Spread(BaseEstimator):
         batch_size: Any = 1,
         *,
         candidates: Any = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        X_reference: Any = None,
         costs: Any = None,
         budget: Any = None,
         return_utilities: bool = False,
+        **information: Any,
     ) -> Any:
         allowed = self.allowed(candidates, self.count(X_pool))
         size = self.size(batch_size, len(allowed))
@@ -54,10 +57,10 @@ class Spread(BaseEstimator):
         batch_size: Any = 1,
         *,
         candidates: Any = None,
-        reference_samples: Any = None,
         costs: Any = None,
         budget: Any = None,
         return_utilities: bool = False,
+        **information: Any,
     ) -> Any:
         samples = self.as_samples(samples)
         allowed = self.allowed(candidates, samples.n_points)
@@ -212,7 +215,7 @@ class Remote(Spread):
     """The rows farthest from what is labeled, whatever the predictions; still a good strategy."""
 
     def query_tags(self) -> Any:
-        changes = {"needs": ("features", "labeled"), "min_draws": 1}
+        changes = {"reads": ("features", "labeled"), "min_draws": 1, "max_pool": 60}
         return SimpleNamespace(**{**vars(super().query_tags()), **changes})
 
     def query(
@@ -223,46 +226,57 @@ class Remote(Spread):
         *,
         candidates: Any = None,
         X_labeled: Any = None,
-        y_labeled: Any = None,
-        X_reference: Any = None,
+        features: Any = None,
+        labeled_features: Any = None,
         costs: Any = None,
         budget: Any = None,
         return_utilities: bool = False,
+        **information: Any,
     ) -> Any:
-        dense, labeled = (
-            X.toarray() if hasattr(X, "toarray") else np.asarray(X) for X in (X_pool, X_labeled)
-        )
-        allowed = self.allowed(candidates, len(dense))
+        n_pool = self.count(X_pool if features is None else features)
+        if n_pool > self.query_tags().max_pool:
+            raise ValueError("X_pool is too large; use it in a FilteredQuery.")
+        allowed = self.allowed(candidates, n_pool)
         size = self.size(batch_size, len(allowed))
-        distances = ((dense[:, None, :] - labeled) ** 2).sum(axis=2)
-        bill = self.bill(costs, budget, len(dense), allowed)
-        return self.decide(distances.min(axis=1), allowed, size, return_utilities, bill)
+        bill = self.bill(costs, budget, n_pool, allowed)
+        centers = self.centers(X_labeled, features, labeled_features)
+        rows = self.features(X_pool, features, n_pool)
+        distances = self.distances(rows, centers)
+        return self.decide(distances, allowed, size, return_utilities, bill)
 
     def select(
-        self,
-        samples: Any,
-        batch_size: Any = 1,
-        *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        X_pool: Any = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        costs: Any = None,
-        budget: Any = None,
-        return_utilities: bool = False,
+        self, samples: Any = None, batch_size: Any = 1, *, X_pool: Any = None, **options: Any
     ) -> Any:
-        assert self.as_samples(samples).n_points == len(X_pool)
-        return self.query(
-            None,
-            X_pool,
-            batch_size,
-            candidates=candidates,
-            X_labeled=X_labeled,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
-        )
+        return self.query(None, X_pool, batch_size, **options)
+
+    def features(self, X_pool: Any, features: Any, n_pool: int) -> np.ndarray:
+        if features is None:
+            return self.numbers(X_pool, "X_pool")
+        if X_pool is not None and self.count(X_pool) != n_pool:
+            raise ValueError("features and X_pool must have equally many rows.")
+        return self.numbers(features, "features")
+
+    def centers(self, X_labeled: Any, features: Any, labeled_features: Any) -> np.ndarray:
+        if labeled_features is None and features is not None:
+            raise ValueError("labeled_features must be given with features.")
+        if labeled_features is None and X_labeled is None:
+            raise ValueError("X_labeled must hold the labeled rows.")
+        if labeled_features is None:
+            return self.numbers(X_labeled, "X_labeled")
+        if X_labeled is not None and self.count(labeled_features) != self.count(X_labeled):
+            raise ValueError("labeled_features and X_labeled must have equally many rows.")
+        return self.numbers(labeled_features, "labeled_features")
+
+    def numbers(self, X: Any, name: str) -> np.ndarray:
+        array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise ValueError(f"{name} must hold finite numbers. Got {array.dtype}.")
+        return array.astype(np.float64)
+
+    def distances(self, rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        if rows.shape[1:] != centers.shape[1:]:
+            raise ValueError("features and labeled_features must have equally many columns.")
+        return ((rows[:, None, :] - centers) ** 2).sum(axis=2).min(axis=1)
 
     def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
         learner = model.learner_list[0] if hasattr(model, "learner_list") else model
@@ -270,3 +284,55 @@ class Remote(Spread):
             None, X_pool, n_instances, X_labeled=learner.X_training, return_utilities=True
         )
         return picks, rows[np.arange(len(picks)), picks]
+
+
+class RemoteOrApart(Remote):
+    """The rows farthest from the labeled ones, or without any from the mean of the pool."""
+
+    def query_tags(self) -> Any:
+        changes = {"reads": ("features",), "uses": ("labeled",)}
+        return SimpleNamespace(**{**vars(super().query_tags()), **changes})
+
+    def query(
+        self,
+        model: Any,
+        X_pool: Any,
+        *args: Any,
+        features: Any = None,
+        X_labeled: Any = None,
+        labeled_features: Any = None,
+        **options: Any,
+    ) -> Any:
+        if labeled_features is None and (X_labeled is None or self.count(X_labeled) == 0):
+            rows = self.numbers(X_pool if features is None else features, "features")
+            X_labeled = rows.mean(axis=0, keepdims=True)
+            labeled_features = None if features is None else X_labeled
+        given = {"features": features, "labeled_features": labeled_features}
+        return super().query(model, X_pool, *args, X_labeled=X_labeled, **given, **options)
+
+    def __call__(self, model: Any, X_pool: Any, n_instances: int = 1) -> Any:
+        learner = model.learner_list[0] if hasattr(model, "learner_list") else model
+        X_labeled = getattr(learner, "X_training", None)
+        picks, rows = self.query(
+            None, X_pool, n_instances, X_labeled=X_labeled, return_utilities=True
+        )
+        return picks, rows[np.arange(len(picks)), picks]
+
+
+class Apart(BaseQuery):
+    """The rows farthest from the mean of all, by the features of its parameter; also good."""
+
+    def __init__(self, features: Any = "auto", random_state: Any = None) -> None:
+        self.features = features
+        self.random_state = random_state
+
+    def query_tags(self) -> QueryTags:
+        return QueryTags(reads=("features",), uses=("model",))
+
+    def _select(self, pool: Pool) -> Selection:
+        X = pool.rows.features(self.features)
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        batch = Batch(pool)
+        squares = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
+        batch.take(squares[pool.candidates], pool.batch_size)
+        return batch.selection()

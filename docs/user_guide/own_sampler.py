@@ -1,4 +1,4 @@
-"""A sampler of one's own: lines drawn from the posterior of a Bayesian ridge regression."""
+"""A custom sampler: linear functions drawn from the posterior of a Bayesian ridge regression."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from sklearn_ical.samplers import BaseSampler, get_sampler
 
 
 class LinearDraws:
-    """Linear functions: fixed once drawn, ready for any rows."""
+    """Linear functions, fixed once drawn, that can be evaluated on any rows."""
 
     kind = "value"
     classes = None
@@ -30,7 +30,7 @@ class LinearDraws:
 
 
 class BayesianRidgeSampler(BaseSampler):
-    """Draws the coefficients from their posterior, a Gaussian."""
+    """Draw the coefficients from their Gaussian posterior."""
 
     def __init__(self, model: BayesianRidge) -> None:
         self.model = model
@@ -39,9 +39,9 @@ class BayesianRidgeSampler(BaseSampler):
         model, rng = self.model, np.random.default_rng(random_state)
         n_draws = 50 if n_draws is None else n_draws
         coefficients = rng.multivariate_normal(model.coef_, model.sigma_, size=n_draws)
-        # The lines meet at the mean of the rows that the model was fitted on.
-        middle = model.X_offset_ @ model.coef_ + model.intercept_
-        return LinearDraws(coefficients, middle - coefficients @ model.X_offset_, 1 / model.alpha_)
+        # All functions have the same value at the mean of the training rows.
+        center = model.X_offset_ @ model.coef_ + model.intercept_
+        return LinearDraws(coefficients, center - coefficients @ model.X_offset_, 1 / model.alpha_)
 
 
 get_sampler.register(BayesianRidge, BayesianRidgeSampler)
@@ -51,7 +51,7 @@ if __name__ == "__main__":
     model = BayesianRidge().fit(X[:50], y[:50])
     print(BALDQuery(random_state=0).query(model, X[50:], batch_size=5))
 
-    # The draws scatter around the model's own prediction, as widely as its posterior.
+    # The mean and the standard deviation of the draws are those of the model's posterior.
     values = get_sampler(model).sample(X, n_draws=5000, random_state=0).values
     centered = X - model.X_offset_
     spread = np.sqrt(np.sum(centered @ model.sigma_ * centered, axis=1))

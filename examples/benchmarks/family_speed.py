@@ -92,7 +92,7 @@ def compare() -> None:
     samples = predictions(SMALL)
     rng = np.random.default_rng(1)
     reference, rows = rng.choice(SMALL, (2, 200))
-    pointwise = ICALPointwiseQuery(prediction="proba", random_state=0)
+    pointwise = ICALPointwiseQuery(prediction="proba", marginal=rows, random_state=0)
     coverage = ICALCoverageQuery(random_state=0)
     everything = np.arange(SMALL)
     same = coverage.select(samples, BATCH, reference=everything).tolist()
@@ -100,9 +100,7 @@ def compare() -> None:
     pairs = {
         "pointwise, 2 picks": (
             lambda: literal_pointwise(samples, reference, rows),
-            lambda: pointwise.select(
-                samples, 2, reference=np.tile(reference, (2, 1)), marginal=rows
-            ),
+            lambda: pointwise.select(samples, 2, reference=np.tile(reference, (2, 1))),
         ),
         f"coverage, {BATCH} picks": (
             lambda: plain_coverage(samples, everything),

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 from experiments import Experiment
-
-from sklearn_ical.datasets import ImageData, as_float_images, load_images, repeat_images
+from float_images import as_float_images, repeat_images
+from image_files import load_images
+from images import ImageData
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,16 @@ def load_split(row: Experiment, data_home: Any = None) -> Split:
     X_validation = as_float_images(images.X_train[validation], **scale)
     y_pool, y_validation = images.y_train[pool], images.y_train[validation]
     if row.n_repeats > 1:  # after the split: no copy of an image is on both sides of it
-        X_pool, y_pool = repeat_images(X_pool, y_pool, row.n_repeats, random_state=0)
+        X_pool, y_pool = repeat_images(X_pool, y_pool, row.n_repeats, seed=0)
         X_validation, y_validation = repeat_images(
-            X_validation, y_validation, row.n_repeats, random_state=1
+            X_validation, y_validation, row.n_repeats, seed=1
         )
     X_test = as_float_images(images.X_test[test], **scale)
     return Split(X_pool, y_pool, X_validation, y_validation, X_test, images.y_test[test])
 
 
 def check_size(row: Experiment, images: ImageData) -> None:
-    """Refuse files that are not the full ones, or too small even for the small scale."""
+    """Raise if the files are not the full ones, or too small even for the small scale."""
     found = len(images.X_train), len(images.X_test)
     if row.n_train_file is not None and found != (row.n_train_file, row.n_test_file):
         raise ValueError(

@@ -18,7 +18,7 @@ class Experiment:
     ----------
     name : str
     images : str
-        Name of the data set for :func:`sklearn_ical.datasets.load_images`.
+        Name of the data set for `image_files.load_images`.
     net : str
         Name in `nets.NETS`.
     n_classes, width : int

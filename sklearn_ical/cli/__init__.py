@@ -7,11 +7,11 @@ PACKAGES = ("typer", "rich", "pandas", "pyarrow", "skops", "matplotlib")
 
 
 def main() -> None:
-    """Run the command; without its optional packages, say how to install them."""
+    """Run the command; explain how to install its optional packages if they are missing."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         sys.exit(
-            f"sklearn-ical: the command needs {', '.join(missing)}. Install all that it needs "
+            f"sklearn-ical: the command needs {', '.join(missing)}. Install everything it needs "
             'with\n    pip install "sklearn-ical[cli]"'
         )
     try:

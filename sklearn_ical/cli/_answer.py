@@ -23,7 +23,7 @@ from sklearn_ical.exceptions import LabeledRowsMissingError
 
 @dataclass(frozen=True)
 class Pick:
-    """A chosen row: its position in the pool, its utility and its ID where these are asked for."""
+    """A chosen row: its position in the pool, and its utility and ID if requested."""
 
     position: int
     utility: float | None = None
@@ -53,7 +53,7 @@ def answer(asked: Query) -> None:
         step("Choosing rows")
         picks = _choose(asked, model, X_pool, labeled, pool, costs)
     if asked.answer_format == "csv":
-        text = _csv(picks, with_ids=pool.ids is not None)
+        text = _csv_of_picks(picks, with_ids=pool.ids is not None)
     else:
         text = _json(picks) if asked.answer_format == "json" else _text(picks)
     if asked.out is None:
@@ -63,7 +63,7 @@ def answer(asked: Query) -> None:
 
 
 def _check_out(out: Path, asked: Query) -> None:
-    """Refuse to write over anything that is not an old answer, before any work."""
+    """Raise, before any work, if anything but an earlier answer would be overwritten."""
     check_free(out, asked.force)
     if not out.parent.is_dir():
         raise CommandError(f"--out must be in a folder that exists. Got {out}.")
@@ -74,7 +74,7 @@ def _check_out(out: Path, asked: Query) -> None:
 
 
 def _check_one_line(pool: Table) -> None:
-    """Refuse IDs that would break the lines of the text format."""
+    """Raise if an ID would break the lines of the text format."""
     for position, text in enumerate(pool.ids or []):
         if any(character in text for character in "\t\r\n"):
             raise CommandError(
@@ -141,7 +141,7 @@ def _choose(
             "--labeled FILE --target COLUMN with the rows that have a label, or choose a strategy "
             "that needs none: see sklearn-ical strategies."
         ) from error
-    except Exception as error:  # the model may raise anything on rows that do not suit it
+    except Exception as error:  # models may raise anything for unsuitable rows
         kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
         raise CommandError(
             f"{type(strategy).__name__} cannot choose from {pool.name} with {asked.model}: "
@@ -164,13 +164,13 @@ def _text(picks: list[Pick]) -> str:
     return "".join(f"{pick.position}{tail}\n" for pick, tail in zip(picks, tails, strict=True))
 
 
-def _csv(picks: list[Pick], with_ids: bool) -> str:
+def _csv_of_picks(picks: list[Pick], with_ids: bool) -> str:
     header = ("position", "utility", *["id"] * with_ids)
     return csv_text([header, *((p.position, p.utility, *[p.id] * with_ids) for p in picks)])
 
 
 def _json(picks: list[Pick]) -> str:
-    """Return strict JSON: a utility that is no finite number is null."""
+    """Return strict JSON: a utility that is not finite is null."""
     records = []
     for pick in picks:
         finite = pick.utility is not None and math.isfinite(pick.utility)

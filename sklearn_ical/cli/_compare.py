@@ -56,7 +56,7 @@ class Comparison:
         Option(
             min=1,
             help="Batches of labels to buy.",
-            show_default=f"{DEFAULT_ROUNDS}, or no limit with --budget or a rule to stop",
+            show_default=f"{DEFAULT_ROUNDS}, or no limit with --budget or a stopping rule",
         ),
     ] = None
     batch_size: Annotated[int, Option(min=1, help="Labels to buy in a round.")] = 10
@@ -72,27 +72,36 @@ class Comparison:
         float, Option(min=0.01, max=0.99, help="Share of the rows to score on.")
     ] = 0.25
     cv: Annotated[
-        int | None, Option(min=2, help="Score by so many folds of the labeled rows instead.")
+        int | None,
+        Option(
+            min=2,
+            help="Score by cross-validation with this many folds of the labeled rows instead.",
+        ),
     ] = None
     budget: Annotated[
-        float | None, Option(min=0, help="What all labels of a run may cost, initial ones too.")
+        float | None,
+        Option(
+            min=0, help="Total cost allowed for the labels of a run, including the initial ones."
+        ),
     ] = None
     cost_column: Annotated[
-        str | None, Option(help="Column with what each label costs; 1 each without it.")
+        str | None, Option(help="Column with the cost of each label; 1 for each if omitted.")
     ] = None
     target_score: Annotated[
         float | None, Option(help="Stop a run when its first score is at least this.")
     ] = None
     patience: Annotated[
-        int | None, Option(min=1, help="Stop after so many rounds without a better first score.")
+        int | None, Option(min=1, help="Stop after this many rounds without a better first score.")
     ] = None
     stable_predictions: Annotated[
         float | None,
-        Option(min=-1, max=1, help="Stop when successive models agree so much (kappa)."),
+        Option(min=-1, max=1, help="Stop when successive models agree at least this much (kappa)."),
     ] = None
     max_uncertainty: Annotated[
         float | None,
-        Option(min=0, help="Stop when the mean entropy of the rest is at most this, in nats."),
+        Option(
+            min=0, help="Stop when the mean entropy of the unlabeled rows is at most this, in nats."
+        ),
     ] = None
     n_jobs: Annotated[int, Option(help="Processes; -1 for one on each core.")] = -1
     out: Annotated[Path, Option(file_okay=False, help="Folder to write to.")] = Path(".")
@@ -100,7 +109,7 @@ class Comparison:
         bool,
         Option(
             "--resume",
-            help="Go on with the comparison that was begun there; --force too if it has ended.",
+            help="Resume the comparison in that folder; add --force if it has finished.",
         ),
     ] = False
     force: Annotated[bool, Option("--force", help="Overwrite files there.")] = False
@@ -139,7 +148,7 @@ class Comparison:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The strategies to compare: where none are named, those that suit the estimator."""
+        """The strategies to compare: by default, those that suit the estimator."""
         from sklearn_ical.cli._estimators import DRAWN
 
         if self.strategies is None:
@@ -156,14 +165,14 @@ class Comparison:
 
     @property
     def n_rounds(self) -> int | None:
-        """Rounds to run; no limit where something else ends the runs."""
+        """Rounds to run; None if something else ends the runs."""
         rules = (self.target_score, self.patience, self.stable_predictions, self.max_uncertainty)
         ends = any(value is not None for value in (self.budget, *rules))
         return DEFAULT_ROUNDS if self.rounds is None and not ends else self.rounds
 
 
 def _needs_draws(name: str) -> bool:
-    return "draws" in make_strategy(name).query_tags().needs
+    return "draws" in make_strategy(name).query_tags().reads
 
 
 @with_options(Comparison)
@@ -171,9 +180,9 @@ def compare(asked: Comparison) -> None:
     """Compare query strategies by simulated active learning.
 
     Prints a table and writes three things. results.csv has one row for each strategy, seed and
-    round (columns: strategy, seed, round, n_labeled, cost, the scores, what the rules to stop
-    measured, fit_seconds, query_seconds). learning_curves.png shows the scores. The folder runs
-    has the labels bought in each run, from which --resume goes on.
+    round (columns: strategy, seed, round, n_labeled, cost, the scores, the measures of the stopping
+    rules, fit_seconds, query_seconds). learning_curves.png shows the scores. The folder runs has
+    the labels bought in each run, from which --resume continues.
     """
     from sklearn_ical.cli._curves import run
 

@@ -22,10 +22,10 @@ MAX_FIELD = 2**31 - 1
 def read_csv(
     source: str, id_column: str | None, option: str = "--id-column"
 ) -> tuple[Any, list[str] | None]:
-    """Return a csv file (`STDIN`: the standard input) as a frame, and its IDs as they are there.
+    """Return a csv file (`STDIN`: the standard input) as a frame, and its IDs as written.
 
-    `option` is what names their column. A frame has types: an ID 007 would become 7, and NA a
-    missing value. Blank lines do not count.
+    `option` is the option that names their column. A frame has types: an ID 007 would become 7, and
+    NA a missing value. Blank lines do not count.
     """
     import pandas as pd
 
@@ -45,7 +45,7 @@ def read_csv(
     except UnicodeDecodeError as error:
         raise CommandError(f"{name} must be text in UTF-8. Got {one_line(error)}.") from error
     except (csv.Error, pd.errors.ParserError, EOFError, zlib.error) as error:
-        raise CommandError(f"{name} is damaged or no csv file: {one_line(error)}.") from error
+        raise CommandError(f"{name} is damaged or not a csv file: {one_line(error)}.") from error
     if len(frame) != n_rows:
         raise CommandError(
             f"{name} has {n_rows} or {len(frame)} rows, depending on how its quotes are read. "
@@ -71,7 +71,7 @@ def _content(source: str) -> Callable[[], Any]:
 
 @contextmanager
 def _long_fields() -> Iterator[None]:
-    """Let the csv module read fields of any length, such as whole documents."""
+    """Allow the csv module to read fields of any length, such as whole documents."""
     before = csv.field_size_limit(MAX_FIELD)
     try:
         yield
@@ -105,7 +105,7 @@ def _scan(
 
 
 def check_distinct(columns: list[str], name: str) -> None:
-    """Refuse a file with two columns of the same name."""
+    """Raise if a file has two columns of the same name."""
     repeated = [column for column, count in Counter(columns).items() if count > 1]
     if repeated:
         raise CommandError(
@@ -114,7 +114,7 @@ def check_distinct(columns: list[str], name: str) -> None:
 
 
 def place_of(column: str, columns: list[str], name: str, option: str) -> int:
-    """Return where a column is, or say which columns the file has."""
+    """Return the index of a column; raise if the file does not have it."""
     if column not in columns:
         raise CommandError(
             f"{option} must name a column of {name}: {quoted(columns)}. Got {column!r}."

@@ -45,7 +45,7 @@ def run(asked: Comparison) -> None:
     if earlier and not resume and not force:
         raise FileExistsError(
             f"{runs} holds an earlier comparison. Pass --resume to go on with it, --force to start "
-            "anew, or another --out."
+            "again, or another --out."
         )
     dataset = read_dataset(asked.data, asked.target)
     result = None
@@ -54,10 +54,10 @@ def run(asked: Comparison) -> None:
             result = _compare(asked, dataset, runs, [] if resume else earlier)
         except ValueError as error:
             raise CommandError(str(error)) from error
-    # A pipe has no width that the table must fit into.
+    # A pipe has no width to fit the table into.
     console = Console() if sys.stdout.isatty() else Console(width=200)
     console.print(_table(result, asked))
-    write(csv_path, _csv(result))
+    write(csv_path, _csv_of_rounds(result))
     write(figure_path, _figure(result, asked))
     print(f"Results of each round: {csv_path}\nLearning curves: {figure_path}")
     if result.failures:
@@ -74,7 +74,7 @@ def _compare(
     if asked.ignore_column:
         _check_columns(dataset, asked.ignore_column, "--ignore-column")
         X = X.drop(columns=asked.ignore_column)
-    _check_classes(y)
+    _check_are_classes(y)
     rows = np.arange(len(y))
     pool, test = rows, rows[:0]
     if asked.cv is None:
@@ -116,7 +116,7 @@ def _compare(
 
 
 def _rules(asked: Comparison) -> list[StoppingRule]:
-    """Return the rules to stop that were asked for."""
+    """Return the requested stopping rules."""
     rules: list[StoppingRule | None] = [
         None if asked.target_score is None else TargetScore(asked.target_score),
         None if asked.patience is None else Patience(asked.patience),
@@ -143,15 +143,15 @@ def _without_costs(dataset: Dataset, column: str) -> tuple[Any, np.ndarray]:
 
 
 def _check_columns(dataset: Dataset, columns: list[str], option: str) -> None:
-    """Refuse names that are no columns of the data."""
+    """Raise if a name is not a column of the data."""
     for column in columns:
         if isinstance(dataset.X, np.ndarray):
             raise CommandError(f"{option} needs --data with names of columns. Got {column!r}.")
         place_of(column, list(dataset.X.columns), "--data", option)
 
 
-def _check_classes(y: np.ndarray) -> None:
-    """Refuse labels that are no classes."""
+def _check_are_classes(y: np.ndarray) -> None:
+    """Raise if labels are not classes."""
     if _has_fractions(y):
         raise CommandError(
             "The labels must be classes: texts or whole numbers. Got numbers with a fraction, as "
@@ -162,7 +162,7 @@ def _check_classes(y: np.ndarray) -> None:
 
 
 def _has_fractions(y: np.ndarray) -> bool:
-    """Tell whether labels are numbers, or texts of numbers, that are not all whole."""
+    """Return whether labels are numbers, or strings of numbers, that are not all whole."""
     try:
         numbers = np.asarray(y, dtype=float)
     except (TypeError, ValueError):
@@ -197,7 +197,7 @@ def _table(result: ComparisonResult, asked: Comparison) -> Any:
     return table
 
 
-def _csv(result: ComparisonResult) -> bytes:
+def _csv_of_rounds(result: ComparisonResult) -> bytes:
     """Return one line for each strategy, seed and round, with numbers in full precision."""
     columns = {k: v for k, v in result.to_columns().items() if k not in NOT_IN_CSV}
     return csv_text([columns, *zip(*columns.values(), strict=True)]).encode()

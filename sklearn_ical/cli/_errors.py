@@ -11,7 +11,7 @@ import typer
 
 
 class CommandError(Exception):
-    """A command cannot do what it was asked to; its text is all that the user needs."""
+    """A command failed; its message is all that the user is shown."""
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def reporting() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError as error:
-        # The reader of stdout has left; python must not try to flush the rest at its end.
+        # The reader of stdout closed it; python must not flush the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from error
     except (CommandError, OSError) as error:
@@ -31,13 +31,13 @@ def reporting() -> Iterator[None]:
 
 
 def note(message: str) -> None:
-    """Say something on stderr that is worth a look and no failure."""
+    """Print a note on stderr that is not a failure."""
     print(f"sklearn-ical: note: {message}", file=sys.stderr)
 
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show each different warning for users as one line, without python's source lines."""
+    """Print each distinct warning for users as one line, without python's source lines."""
     seen = set()
 
     def show(message: Any, *_: Any) -> None:

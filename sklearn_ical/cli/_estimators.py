@@ -1,4 +1,4 @@
-"""The estimators that `sklearn-ical compare` can fit, with what mixed columns need before them."""
+"""The estimators of `sklearn-ical compare`, with the preprocessing that mixed columns need."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ DRAWN = ("forest",)  # those with posterior draws of their own; others are refit
 
 
 def build_estimator(name: str, X: Any, n_estimators: int) -> Any:
-    """Return "forest", "logistic" or "knn", behind a preparation of columns where it needs one."""
+    """Return "forest", "logistic" or "knn", after preprocessing of the columns if needed."""
     model: Any
     if name == "forest":
-        # Fully grown trees are certain of each row, and BALD would be the same as entropy.
+        # Fully grown trees predict each row with certainty, so BALD would be the same as entropy.
         model = RandomForestClassifier(n_estimators, min_samples_leaf=2)
     elif name == "logistic":
         model = LogisticRegression(max_iter=1000)
@@ -41,7 +41,7 @@ def build_estimator(name: str, X: Any, n_estimators: int) -> Any:
 
 
 def _columns(frame: Any) -> tuple[list[str], list[str]]:
-    """Return the names of the columns of numbers and of those of texts."""
+    """Return the names of the numeric and of the text columns."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     numbers = [c for c in frame.columns if is_numeric_dtype(frame[c]) or is_bool_dtype(frame[c])]

@@ -15,13 +15,13 @@ def rows_for_model(model: Any, path: Path, pool: Table, spent: Collection[str]) 
     Parameters
     ----------
     model : object
-        What the file at `path` holds; of several models the first one counts.
+        Content of the file at `path`; of several models the first one counts.
     path : Path
         For messages.
     pool : Table
         Never changed.
     spent : collection of str
-        Columns with another use, which are no features of a model without column names.
+        Columns with another use, which are not features of a model without column names.
 
     Returns
     -------
@@ -34,8 +34,8 @@ def rows_for_model(model: Any, path: Path, pool: Table, spent: Collection[str]) 
     if not pool.has_columns:
         return _array(pool, path, names, n_columns)
     if names is not None:
-        return _named(pool, path, list(names), spent)
-    return _unnamed(pool, path, n_columns, spent)
+        return _named_columns(pool, path, list(names), spent)
+    return _unnamed_columns(pool, path, n_columns, spent)
 
 
 def _first(model: Any) -> Any:
@@ -45,7 +45,7 @@ def _first(model: Any) -> Any:
     return model
 
 
-def _named(pool: Table, path: Path, names: list[str], spent: Collection[str]) -> Any:
+def _named_columns(pool: Table, path: Path, names: list[str], spent: Collection[str]) -> Any:
     """Return the columns of these names, in this order."""
     columns = list(pool.rows.columns)
     missing = [name for name in names if name not in columns]
@@ -60,7 +60,7 @@ def _named(pool: Table, path: Path, names: list[str], spent: Collection[str]) ->
     return pool.rows[names]
 
 
-def _unnamed(pool: Table, path: Path, n_columns: int | None, spent: Collection[str]) -> Any:
+def _unnamed_columns(pool: Table, path: Path, n_columns: int | None, spent: Collection[str]) -> Any:
     """Return all columns that have no other use, in the order of the file, without names."""
     kept = [column for column in pool.rows.columns if column not in spent]
     if n_columns not in (None, len(kept)):

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a path that holds no file."""
+    """Raise if a path does not hold a file."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file.")
     if not path.exists():
@@ -18,12 +18,12 @@ def check_readable(path: Path) -> None:
 
 
 def check_free(path: Path, force: bool) -> None:
-    """Refuse a path that cannot or must not be written to, before any work."""
+    """Raise, before any work, if a path cannot or must not be written to."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder. Move it away, or pass another --out.")
     if path.exists():
         if not path.is_file():
-            raise FileExistsError(f"{path} is no regular file. Pass another --out.")
+            raise FileExistsError(f"{path} is not a regular file. Pass another --out.")
         if not force:
             raise FileExistsError(f"{path} exists. Pass --force to overwrite it, or another --out.")
 
@@ -51,6 +51,6 @@ def print_bytes(content: bytes) -> None:
         raise OSError("stdout is closed, so the answer has nowhere to go.")
     sys.stdout.flush()
     left = memoryview(content)
-    while left:  # unbuffered (python -u), a write to a pipe may take only a part
+    while left:  # unbuffered (python -u), a pipe may accept only a part
         left = left[sys.stdout.buffer.write(left) :]
     sys.stdout.buffer.flush()

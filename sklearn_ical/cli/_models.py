@@ -13,9 +13,9 @@ from sklearn_ical.cli._files import check_readable
 def read_model(
     path: Path, *, trusted: Collection[str], unsafe_pickle: bool, arguments: Sequence[str]
 ) -> Any:
-    """Return the model in a file that skops, or on demand joblib or pickle, wrote.
+    """Return the model in a file written by skops or, if allowed, by joblib or pickle.
 
-    The content decides what a file is, never its name.
+    The type of a file is determined by its content, never by its name.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def read_model(
     unsafe_pickle : bool
         Whether joblib and pickle files may be loaded, which runs the code in them.
     arguments : sequence of str
-        The command's arguments, for the command that a refusal prints.
+        The command's arguments, for the command printed with an error.
 
     Returns
     -------
@@ -40,11 +40,11 @@ def read_model(
     if not start:
         raise CommandError(f"{path} is empty.")
     if start.startswith(b"PK"):
-        raise CommandError(f"{path} is damaged: it begins as a skops file but is no whole one.")
+        raise CommandError(f"{path} is damaged: it begins like a skops file but is incomplete.")
     if not unsafe_pickle:
         raise CommandError(
-            f"{path} is no skops file. Loading a joblib or pickle file runs the code in it, so it "
-            "is refused. Save the model with skops.io.dump(model, 'model.skops'), or pass "
+            f"{path} is not a skops file. Loading a joblib or pickle file runs the code in it, so "
+            "it is refused. Save the model with skops.io.dump(model, 'model.skops'), or pass "
             "--unsafe-pickle if you trust whoever made the file."
         )
     return _read_pickle(path)
@@ -59,7 +59,7 @@ def _read_skops(path: Path, trusted: Collection[str], arguments: Sequence[str]) 
         if not refused:
             return skops.io.load(path, trusted=types)
     except Exception as error:  # whatever zip, json, skops and the classes inside raise
-        raise CommandError(f"{path} is damaged or no skops file: {one_line(error)}") from error
+        raise CommandError(f"{path} is damaged or not a skops file: {one_line(error)}") from error
     raise CommandError(
         f"{path} holds types that skops does not trust by default:\n"
         + "".join(f"    {name}\n" for name in refused)

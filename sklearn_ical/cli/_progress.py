@@ -9,7 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
-    """Give a function that names the step which begins now, and so ends the one before."""
+    """Yield a function that starts a step by its title, and so ends the step before."""
     columns = (SpinnerColumn(finished_text=" "), TextColumn("{task.description}"))
     console = Console(stderr=True)
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

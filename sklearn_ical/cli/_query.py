@@ -42,14 +42,16 @@ class Query:
     id_column: Annotated[
         str | None, Option(help="Column to print beside the positions, as it is in the file.")
     ] = None
-    cost_column: Annotated[str | None, Option(help="Column with what each label costs.")] = None
-    budget: Annotated[float | None, Option(help="What the labels may cost together.")] = None
+    cost_column: Annotated[str | None, Option(help="Column with the cost of each label.")] = None
+    budget: Annotated[float | None, Option(help="Total cost allowed for the labels.")] = None
     labeled: Annotated[
         str | None, Option(help="Rows with a label, for models that are refitted to have draws.")
     ] = None
     target: Annotated[str | None, Option(help="Column of that file with the labels.")] = None
-    seed: Annotated[int, Option(min=0, help="Seed of all that is random.")] = 0
-    key: Annotated[str | None, Option(help="Array of an npz file; else its only one, or X.")] = None
+    seed: Annotated[int, Option(min=0, help="Seed of all random numbers.")] = 0
+    key: Annotated[
+        str | None, Option(help="Array of an npz file; by default its only one, or X.")
+    ] = None
     trust_type: Annotated[
         list[str] | None,
         Option(help="Type that the model file may hold beyond those skops trusts; repeatable."),

@@ -1,4 +1,4 @@
-"""`sklearn-ical strategies`: what each strategy needs; and strategies made from their names."""
+"""`sklearn-ical strategies`: what each strategy reads; and strategies made from their names."""
 
 import inspect
 import json
@@ -13,7 +13,7 @@ from sklearn_ical._names import STRATEGIES
 from sklearn_ical.cli._files import csv_text, print_bytes
 from sklearn_ical.cli._options import with_options
 
-COLUMNS = ("name", "needs", "kinds", "min_draws", "deterministic", "utilities", "summary")
+COLUMNS = ("name", "reads", "uses", "kinds", "min_draws", "deterministic", "utilities", "summary")
 
 
 class ListFormat(StrEnum):
@@ -43,7 +43,7 @@ def make_strategy(name: str, seed: int | None = None) -> Any:
 
 @with_options(Listing)
 def strategies(asked: Listing) -> None:
-    """List the query strategies and what each needs from the model."""
+    """List the query strategies and what each reads."""
     records = [_record(name) for name in STRATEGIES]
     if asked.list_format == "json":
         print_bytes(f"{json.dumps(records, indent=2)}\n".encode())
@@ -54,7 +54,7 @@ def strategies(asked: Listing) -> None:
 
 
 def _record(name: str) -> dict[str, Any]:
-    """Return what a default instance says of itself."""
+    """Return the record of a default instance."""
     strategy = make_strategy(name)
     known = {
         "name": name,
@@ -65,7 +65,7 @@ def _record(name: str) -> dict[str, Any]:
 
 
 def _cells(record: dict[str, Any]) -> list[str]:
-    """Return a record's values as text, several ones separated by blanks."""
+    """Return a record's values as text, several values separated by spaces."""
     return [
         " ".join(value) if isinstance(value, tuple) else str(value) for value in record.values()
     ]
@@ -81,6 +81,6 @@ def _print_table(records: list[dict[str, Any]]) -> None:
         table.add_column(column.replace("_", " "), overflow="fold")
     for record in records:
         table.add_row(*_cells(record))
-    # A pipe has no width that the table must fit into.
+    # A pipe has no width to fit the table into.
     console = Console() if sys.stdout.isatty() else Console(width=200)
     console.print(table)

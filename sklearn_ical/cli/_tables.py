@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import sklearn.datasets
 
+from sklearn_ical._labels import missing_labels
 from sklearn_ical.cli._csv import STDIN, check_distinct, place_of, quoted, read_csv
 from sklearn_ical.cli._errors import CommandError, one_line
 from sklearn_ical.cli._files import check_readable
@@ -23,10 +24,10 @@ class Table:
     Attributes
     ----------
     name : str
-        How messages call the file.
+        Name of the file in messages.
     rows : DataFrame or array of shape (n_rows, ...)
     ids : list of str or None
-        What the ID column says of each row.
+        Value of the ID column for each row.
     """
 
     name: str
@@ -72,7 +73,7 @@ def read_table(source: str, *, key: str | None = None, id_column: str | None = N
     source : str
         Path, or - for stdin.
     key : str, default=None
-        Array of an npz file; None for its only one, or X.
+        Array of an npz file; None for its only array, or X.
     id_column : str, default=None
         Column of a csv or parquet file whose texts are kept as they are.
 
@@ -113,10 +114,8 @@ def read_labeled(source: str, target: str | None) -> tuple[Table, np.ndarray]:
     table : Table
     labels : array of shape (n_rows,)
     """
-    import pandas as pd
-
     dataset = _read_all(source, target)
-    known = ~pd.isna(dataset.y)
+    known = ~missing_labels(dataset.y)
     if not known.any():
         raise CommandError(f"{source} must have a label in one row at least. Got none.")
     X = dataset.X[known] if isinstance(dataset.X, np.ndarray) else dataset.X.loc[known]
@@ -139,7 +138,7 @@ def read_dataset(source: str, target: str | None) -> Dataset:
     dataset : Dataset
     """
     dataset = _read_all(source, target)
-    _check_labels(dataset.y, source)
+    _check_all_labeled(dataset.y, source)
     return dataset
 
 
@@ -177,7 +176,9 @@ def _read_parquet(source: str, id_column: str | None) -> Table:
     try:
         content = parquet.ParquetFile(source).read()
     except (pyarrow.ArrowException, OSError) as error:
-        raise CommandError(f"{source} is damaged or no parquet file: {one_line(error)}") from error
+        raise CommandError(
+            f"{source} is damaged or not a parquet file: {one_line(error)}"
+        ) from error
     columns = content.column_names
     check_distinct(columns, source)
     ids = None
@@ -193,7 +194,7 @@ def _load_numpy(source: str) -> Any:
         loaded = np.load(source, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise CommandError(
-            f"{source} is damaged or no file of plain numpy arrays: {one_line(error)}"
+            f"{source} is damaged or not a file of plain numpy arrays: {one_line(error)}"
         ) from error
     is_array = isinstance(loaded, np.ndarray)
     if is_array != source.lower().endswith(".npy"):
@@ -214,7 +215,7 @@ def _key_of(arrays: Any, key: str | None, source: str) -> str:
 
 
 def _key_of_rows(keys: list[str]) -> str | None:
-    """Return which key holds the rows if nobody says so: X or the only one, else None."""
+    """Return the default key of the rows: X or the only one, else None."""
     if "X" in keys:
         return "X"
     return keys[0] if len(keys) == 1 else None
@@ -252,10 +253,8 @@ def _labeled_frame(frame: Any, texts: list[str] | None, source: str, target: str
 
 
 def _unmerged(y: np.ndarray, texts: list[str]) -> np.ndarray:
-    """Return the texts where different ones, as 1 and 01, became the same label."""
-    import pandas as pd
-
-    known, labels = ~pd.isna(y), np.array(texts, dtype=object)
+    """Return the texts if distinct ones, such as 1 and 01, became the same label."""
+    known, labels = ~missing_labels(y), np.array(texts, dtype=object)
     if len(set(labels[known])) == len(set(y[known])):
         return y
     labels[~known] = None
@@ -283,11 +282,9 @@ def _labeled_arrays(source: str, target: str | None) -> Dataset:
     return Dataset(X, y, None)
 
 
-def _check_labels(y: np.ndarray, source: str) -> None:
-    """Refuse missing labels: a simulation asks for the label of any row."""
-    import pandas as pd
-
-    missing = np.flatnonzero(pd.isna(y))
+def _check_all_labeled(y: np.ndarray, source: str) -> None:
+    """Raise if a label is missing: a simulation may ask for the label of any row."""
+    missing = np.flatnonzero(missing_labels(y))
     if len(missing):
         raise CommandError(
             f"{source} must have a label in every row. Got {len(missing)} missing, the first at "

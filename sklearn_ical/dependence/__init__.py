@@ -17,8 +17,7 @@ from sklearn_ical.dependence._features import (
     unfold_pairs,
     upper_triangle,
 )
-from sklearn_ical.dependence._hsic import dhsic, hsic, hsic_dual
-from sklearn_ical.dependence._integer import integer_hsic, integer_self_hsic
+from sklearn_ical.dependence._hsic import dhsic, hsic, hsic_dual, integer_hsic, integer_self_hsic
 from sklearn_ical.dependence._joint import Configurations, joint_entropy
 from sklearn_ical.dependence._kernels import (
     delta_kernel,

@@ -5,10 +5,9 @@ Which points are chosen by it is up to the strategies.
 
 import numpy as np
 
-from sklearn_ical._array import Array, namespace, to_host
+from sklearn_ical._array import Array, namespace, to_host, weighted_mean
 from sklearn_ical._validation import check_weights
 from sklearn_ical.dependence._entropy import _check_draw_weights, _check_samples, _deviations
-from sklearn_ical.dependence._hsic import weighted_mean
 
 
 def covariance_features(values: Array, *, weights: Array | None = None) -> Array:
@@ -33,13 +32,13 @@ def covariance_features(values: Array, *, weights: Array | None = None) -> Array
     Raises
     ------
     TypeError
-        If `values` is no real array.
+        If `values` is not a real array.
     ValueError
         If the shape of `values` or the weights do not fit.
 
     See Also
     --------
-    ledoit_wolf_shrinkage : How far to trust the covariances of few draws.
+    ledoit_wolf_shrinkage : How much to shrink the covariances of few draws.
 
     References
     ----------
@@ -68,7 +67,7 @@ def covariance_features(values: Array, *, weights: Array | None = None) -> Array
 def ledoit_wolf_shrinkage(
     gram: Array, n_points: int, *, weights: Array | None = None
 ) -> np.ndarray:
-    """Compute how far covariances of many points over few draws should shrink to their mean.
+    """Compute how much to shrink covariances of many points over few draws towards their mean.
 
     The Ledoit-Wolf coefficient rho of ``(1 - rho) S + rho mean(diag S) I`` [1]_, of the covariance
     S of all points with the draws as sample. It needs inner products of the draws alone, never a

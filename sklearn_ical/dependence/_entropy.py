@@ -1,13 +1,19 @@
-"""Entropy, variance and information of one point's predictions; pairs of points live elsewhere."""
+"""Entropy, variance and information of one point's predictions, not of pairs of points."""
 
 from typing import Any
 
 import numpy as np
 
-from sklearn_ical._array import Array, is_array, like, namespace, to_host
+from sklearn_ical._array import (
+    Array,
+    as_float64,
+    is_array,
+    like,
+    namespace,
+    to_host,
+    weighted_mean,
+)
 from sklearn_ical._validation import check_weights
-from sklearn_ical.dependence._hsic import weighted_mean
-from sklearn_ical.dependence._kernels import as_float64
 
 
 def predictive_entropy(proba: Array, *, weights: Array | None = None) -> Array:
@@ -31,14 +37,14 @@ def predictive_entropy(proba: Array, *, weights: Array | None = None) -> Array:
     Raises
     ------
     TypeError
-        If `proba` is no real array.
+        If `proba` is not a real array.
     ValueError
         If the shape of `proba` or the weights do not fit.
 
     See Also
     --------
-    bald : The part of it that labels could resolve.
-    margin, least_confidence : Cheaper measures of the same doubt.
+    bald : The part of it that labels could resolve. margin, least_confidence : Cheaper measures of
+    the same uncertainty.
 
     Examples
     --------
@@ -73,7 +79,7 @@ def margin(proba: Array, *, weights: Array | None = None) -> Array:
     Raises
     ------
     TypeError
-        If `proba` is no real array.
+        If `proba` is not a real array.
     ValueError
         If the shape of `proba` or the weights do not fit.
 
@@ -103,7 +109,7 @@ def margin(proba: Array, *, weights: Array | None = None) -> Array:
 
 
 def least_confidence(proba: Array, *, weights: Array | None = None) -> Array:
-    """Compute how unlikely the likeliest class of each point is, by the mean probabilities.
+    """Compute 1 minus the largest mean class probability of each point.
 
     Cost O(n_points n_draws n_classes).
 
@@ -116,14 +122,13 @@ def least_confidence(proba: Array, *, weights: Array | None = None) -> Array:
 
     Returns
     -------
-    doubt : float64 array of shape (n_points,)
-        1 minus the largest mean probability, from 0 to 1 - 1/n_classes. Same namespace and device
-        as `proba`.
+    uncertainty : float64 array of shape (n_points,)
+        From 0 to 1 - 1/n_classes. Same namespace and device as `proba`.
 
     Raises
     ------
     TypeError
-        If `proba` is no real array.
+        If `proba` is not a real array.
     ValueError
         If the shape of `proba` or the weights do not fit.
 
@@ -170,7 +175,7 @@ def bald(proba: Array, *, weights: Array | None = None) -> Array:
     Raises
     ------
     TypeError
-        If `proba` is no real array.
+        If `proba` is not a real array.
     ValueError
         If the shape of `proba` or the weights do not fit.
 
@@ -226,7 +231,7 @@ def predictive_variance(
     Raises
     ------
     TypeError
-        If `values` is no real array.
+        If `values` is not a real array.
     ValueError
         If a shape or the weights do not fit, or the noise variance is negative.
 
@@ -242,7 +247,7 @@ def predictive_variance(
     variance = namespace(values).sum(_epistemic_variance(values, weights), axis=-1)
     if noise_variance is None:
         return variance
-    noise = _check_noise(noise_variance, values, "predictive_variance")
+    noise = _noise_variances(noise_variance, values, "predictive_variance")
     return variance + values.shape[2] * _noise_mean(noise, weights)
 
 
@@ -271,7 +276,7 @@ def gaussian_bald(values: Array, *, weights: Array | None = None, noise_variance
     Raises
     ------
     TypeError
-        If `values` is no real array.
+        If `values` is not a real array.
     ValueError
         If a shape or the weights do not fit, or the noise variance is not > 0.
 
@@ -288,10 +293,11 @@ def gaussian_bald(values: Array, *, weights: Array | None = None, noise_variance
     """
     values = _check_samples(values, "values", (2, 3), "gaussian_bald")
     weights = _check_draw_weights(weights, values)
-    noise = _check_noise(noise_variance, values, "gaussian_bald", positive=True)
+    noise = _noise_variances(noise_variance, values, "gaussian_bald", positive=True)
     xp = namespace(values)
     mean = _noise_mean(noise, weights)
-    # log(var + mean) - mean log in two parts that are each >= 0 and exactly 0 where they should.
+    # log(var + mean) - mean log in two parts that are each >= 0, and exactly 0 where they should
+    # be.
     spread = xp.sum(xp.log1p(_epistemic_variance(values, weights) / mean[:, None]), axis=-1)
     unequal_noise = _clip(xp.log(mean) - _noise_mean(xp.log(noise), weights))
     return (spread + values.shape[2] * unequal_noise) / 2
@@ -332,21 +338,21 @@ def _noise_mean(noise: Array, weights: Array | None) -> Array:
     return noise[:, 0] if noise.shape[1] == 1 else weighted_mean(noise, weights, 1)
 
 
-def _check_samples(samples: Array, name: str, n_axes: tuple[int, ...], owner: str) -> Array:
+def _check_samples(samples: Array, name: str, n_axes: tuple[int, ...], caller: str) -> Array:
     """Return the samples as float64 with three axes."""
     rule = (
         "(n_points, n_draws, n_classes)" if n_axes == (3,) else "(n_points, n_draws[, n_targets])"
     )
     if not is_array(samples):
         raise TypeError(
-            f"{name} must be an array of shape {rule}. Got {type(samples).__name__} in {owner}."
+            f"{name} must be an array of shape {rule}. Got {type(samples).__name__} in {caller}."
         )
     if not namespace(samples).isdtype(samples.dtype, ("real floating", "integral", "bool")):
-        raise TypeError(f"{name} must hold real numbers. Got dtype {samples.dtype} in {owner}.")
+        raise TypeError(f"{name} must hold real numbers. Got dtype {samples.dtype} in {caller}.")
     if samples.ndim not in n_axes or 0 in samples.shape[1:]:
         raise ValueError(
             f"{name} must have shape {rule} with at least one entry on every axis after the "
-            f"first. Got shape {tuple(samples.shape)} in {owner}."
+            f"first. Got shape {tuple(samples.shape)} in {caller}."
         )
     samples = as_float64(samples)
     return samples if samples.ndim == 3 else samples[:, :, None]
@@ -358,20 +364,20 @@ def _check_draw_weights(weights: Array | None, samples: Array) -> Array | None:
     return like(check_weights(to_host(weights), samples.shape[1]), samples, samples.dtype)
 
 
-def _check_noise(noise: Any, values: Array, owner: str, *, positive: bool = False) -> Array:
+def _noise_variances(noise: Any, values: Array, caller: str, *, positive: bool = False) -> Array:
     """Return the noise variance as float64 (n_points or 1, n_draws or 1) beside the values."""
     n_points, n_draws = values.shape[:2]
     host = np.asarray(to_host(noise), dtype=np.float64)
     if host.shape not in ((), (n_points,), (n_points, n_draws)):
         raise ValueError(
             f"noise_variance must be a number or of shape ({n_points},) or ({n_points}, "
-            f"{n_draws}). Got shape {host.shape} in {owner}."
+            f"{n_draws}). Got shape {host.shape} in {caller}."
         )
     valid = host > 0 if positive else host >= 0
     if not (valid & np.isfinite(host)).all():
         raise ValueError(
             f"noise_variance must be finite and {'> 0' if positive else '>= 0'}. Got "
-            f"{float(host[~(valid & np.isfinite(host))][0])!r} in {owner}."
+            f"{float(host[~(valid & np.isfinite(host))][0])!r} in {caller}."
         )
     host = host if host.ndim == 2 else host.reshape(-1, 1)
     return like(host, values, values.dtype)

@@ -1,4 +1,4 @@
-"""Expected predictive information gain: what the label of one point tells about those of others."""
+"""Expected predictive information gain: information between labels of different points."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from sklearn_ical._array import Array, like, namespace, to_host
 from sklearn_ical._validation import check_weights
 from sklearn_ical.dependence._entropy import _check_samples, _clip, _deviations
 
-TINY = 1e-300  # makes 0 log 0 zero, and is nothing beside any probability that counts
+TINY = 1e-300  # makes 0 log 0 zero, and is negligible beside any probability that matters
 
 
 def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) -> Array:
@@ -38,7 +38,7 @@ def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) 
     Raises
     ------
     TypeError
-        If `proba` or `proba_reference` is no real array.
+        If `proba` or `proba_reference` is not a real array.
     ValueError
         If there is no reference point, or a shape or the weights do not fit.
 
@@ -74,7 +74,7 @@ def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) 
             f" Got shape {tuple(reference.shape)} in epig."
         )
     xp = namespace(proba, reference)
-    weights = _check_draw_weights(weights, reference)
+    weights = _check_reference_weights(weights, reference)
     heaviest = xp.max(weights, axis=0)
     reference = _normalized(reference)
     telling = xp.nonzero(_disagrees(reference, heaviest))[0]
@@ -89,7 +89,7 @@ def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) 
     width = n_pairs * reference.shape[2]
     size = max(1, n_pairs // max(1, reference.shape[0]))
     parts = [xp.zeros_like(proba[:0, 0, 0])]
-    for points in _blocks(proba.shape[0], size):
+    for points in _slices(proba.shape[0], size):
         block = _normalized(proba[points, ...])
         posterior = _sum_of_products(block, columns, width)
         gain = prior + posterior - repeats * _sum_of_products(block, weights.T, width)
@@ -99,12 +99,12 @@ def epig(proba: Array, proba_reference: Array, *, weights: Array | None = None) 
 
 
 def _normalized(proba: Array) -> Array:
-    """Make rows sum to 1 in float64: what they miss would count as information."""
+    """Make rows sum to 1 in float64, as a deviation would count as information."""
     return proba / namespace(proba).sum(proba, axis=2, keepdims=True)
 
 
 def _disagrees(proba: Array, weights: Array) -> Array:
-    """Tell for each point whether draws of positive weight differ: (n_points,)."""
+    """Return for each point whether draws of positive weight differ: (n_points,)."""
     return namespace(proba).any(_deviations(proba, weights) != 0, axis=(1, 2))
 
 
@@ -114,13 +114,13 @@ def _sum_of_products(block: Array, columns: Array, width: int) -> Array:
     n_points, n_draws, n_classes = block.shape
     rows = xp.reshape(xp.permute_dims(block, (0, 2, 1)), (n_points * n_classes, n_draws))
     total = xp.zeros_like(block[:, 0, 0])
-    for others in _blocks(columns.shape[1], width):
+    for others in _slices(columns.shape[1], width):
         products = rows @ columns[:, others]
         total = total + xp.sum(_x_log_x(xp.reshape(products, (n_points, -1))), axis=1)
     return total
 
 
-def _blocks(n: int, size: int) -> list[slice]:
+def _slices(n: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
@@ -128,7 +128,7 @@ def _x_log_x(x: Array) -> Array:
     return x * namespace(x).log(x + TINY)
 
 
-def _check_draw_weights(weights: Array | None, reference: Array) -> Array:
+def _check_reference_weights(weights: Array | None, reference: Array) -> Array:
     """Return the weights as (1 or n_reference, n_draws)."""
     n_reference, n_draws = reference.shape[:2]
     host = np.full(n_draws, 1 / n_draws) if weights is None else np.asarray(to_host(weights))

@@ -1,7 +1,7 @@
 """Kernels of many points as columns of features: HSIC against any summary becomes a matrix product.
 
-Which points are compared with which is up to the strategies; here is only how kernels become
-features and how summaries of kernels become the weights of those features.
+This file only turns kernels into features, and summaries of kernels into the weights of those
+features; which points are compared is up to the strategies.
 """
 
 from collections.abc import Callable

@@ -1,9 +1,20 @@
-"""Hilbert-Schmidt independence criteria of two or more kernels; the kernels live elsewhere."""
+"""Hilbert-Schmidt independence criteria of two or more kernels; the kernels are in _kernels."""
 
-from sklearn_ical._array import Array, device, is_array, like, namespace, to_host
+import numpy as np
+
+from sklearn_ical._array import (
+    Array,
+    as_float64,
+    device,
+    is_array,
+    like,
+    namespace,
+    to_host,
+    weighted_mean,
+)
 from sklearn_ical._typing import HSICEstimator
 from sklearn_ical._validation import check_weights
-from sklearn_ical.dependence._kernels import as_float64, result_dtype
+from sklearn_ical.dependence._kernels import result_dtype
 
 ESTIMATORS = ("biased", "unbiased")
 
@@ -17,9 +28,9 @@ def hsic(
 ) -> Array:
     """Estimate the Hilbert-Schmidt independence criterion of two variables.
 
-    A squared distance between the joint distribution and the product of its marginals, as the
-    draws show them: 0 where the variables are independent (up to the estimator's own bias).
-    Cost O(n_draws^2).
+    A squared distance between the joint distribution and the product of its marginals, as estimated
+    from the draws: 0 where the variables are independent (up to the estimator's own bias). Cost
+    O(n_draws^2).
 
     Parameters
     ----------
@@ -38,13 +49,13 @@ def hsic(
     -------
     value : array of shape (...)
         Dimensionless. Same namespace and device as the kernels and their dtype (float32 for half
-        precision, float64 for integers); computed in float64. Exactly 0 where a kernel is
-        constant; "unbiased" does not see the diagonal.
+        precision, float64 for integers); computed in float64. Exactly 0 where a kernel is constant;
+        "unbiased" ignores the diagonal.
 
     Raises
     ------
     TypeError
-        If `k` or `l` is no real array.
+        If `k` or `l` is not a real array.
     ValueError
         If the shapes do not fit, there are too few draws (2 for "biased", 4 for "unbiased"), or
         weights come with "unbiased".
@@ -117,7 +128,7 @@ def hsic_dual(
     Raises
     ------
     TypeError
-        If `l` is no real array.
+        If `l` is not a real array.
     ValueError
         If `l` is not square, there are too few draws, or weights come with "unbiased".
 
@@ -163,7 +174,7 @@ def dhsic(kernels: Array, *, weights: Array | None = None) -> Array:
     Raises
     ------
     TypeError
-        If `kernels` is no real array.
+        If `kernels` is not a real array.
     ValueError
         If there are fewer than two variables or two draws, or a shape does not fit.
 
@@ -204,16 +215,6 @@ def dhsic(kernels: Array, *, weights: Array | None = None) -> Array:
     return namespace(kernels).astype(value, result_dtype(kernels), copy=False)
 
 
-def weighted_mean(x: Array, weights: Array | None, axis: int) -> Array:
-    """Average `x` over the axis of the draws; without weights as sum over count."""
-    xp = namespace(x)
-    if weights is None:
-        return xp.sum(x, axis=axis) / x.shape[axis]
-    shape = [1] * x.ndim
-    shape[axis] = -1
-    return xp.sum(x * xp.reshape(weights, tuple(shape)), axis=axis)
-
-
 def _hsic(k: Array, l: Array, estimator: str, weights: Array | None) -> Array:  # noqa: E741
     """Sum the anchored kernel against the dual: (..., m, m) twice -> (...)."""
     xp = namespace(k)
@@ -222,7 +223,7 @@ def _hsic(k: Array, l: Array, estimator: str, weights: Array | None) -> Array:  
 
 
 def _anchored(kernel: Array, estimator: str) -> Array:
-    """Subtract one entry that the estimator sees, so that constant kernels become exactly 0."""
+    """Subtract one entry that the estimator uses, so that constant kernels become exactly 0."""
     column = 0 if estimator == "biased" else 1
     return kernel - kernel[..., :1, column : column + 1]
 
@@ -266,43 +267,103 @@ def _joint_dhsic(kernels: Array, weights: Array | None) -> Array:
     return (t1 - t2 + t3) * xp.prod(scale, axis=0)
 
 
-def _check_kernel(kernel: Array, name: str, owner: str) -> None:
+def _check_kernel(kernel: Array, name: str, caller: str) -> None:
     """Check that `kernel` is a real array of square matrices over at least two draws."""
     if not is_array(kernel):
-        raise TypeError(f"{name} must be an array. Got {type(kernel).__name__} in {owner}.")
+        raise TypeError(f"{name} must be an array. Got {type(kernel).__name__} in {caller}.")
     if not namespace(kernel).isdtype(kernel.dtype, ("real floating", "integral", "bool")):
-        raise TypeError(f"{name} must hold real numbers. Got dtype {kernel.dtype} in {owner}.")
+        raise TypeError(f"{name} must hold real numbers. Got dtype {kernel.dtype} in {caller}.")
     if kernel.ndim < 2 or kernel.shape[-1] != kernel.shape[-2]:
         raise ValueError(
             f"{name} must hold square matrices, shape (..., n_draws, n_draws). Got shape "
-            f"{tuple(kernel.shape)} in {owner}."
+            f"{tuple(kernel.shape)} in {caller}."
         )
     if kernel.shape[-1] < 2:
         raise ValueError(
-            f"{name} has {kernel.shape[-1]} draw; {owner} needs at least 2. Increase n_draws."
+            f"{name} has {kernel.shape[-1]} draw; {caller} needs at least 2. Increase n_draws."
         )
 
 
 def _check_options(
-    kernel: Array, estimator: str, weights: Array | None, owner: str
+    kernel: Array, estimator: str, weights: Array | None, caller: str
 ) -> Array | None:
     """Check the estimator against draws and weights; return the weights beside the kernel."""
     n_draws = kernel.shape[-1]
     if estimator not in ESTIMATORS:
         raise ValueError(
-            f"The 'estimator' parameter of {owner} must be one of 'biased', 'unbiased'. Got "
+            f"The 'estimator' parameter of {caller} must be one of 'biased', 'unbiased'. Got "
             f"{estimator!r} instead."
         )
     if estimator == "unbiased" and n_draws < 4:
         raise ValueError(
-            f"The unbiased estimator of {owner} needs at least 4 draws. Got {n_draws}; increase "
+            f"The unbiased estimator of {caller} needs at least 4 draws. Got {n_draws}; increase "
             "n_draws or pass estimator='biased'."
         )
     if weights is None:
         return None
     if estimator == "unbiased":
         raise ValueError(
-            f"The unbiased estimator has no weighted form, so {owner} takes no weights with it. "
+            f"The unbiased estimator has no weighted form, so {caller} takes no weights with it. "
             "Pass estimator='biased' or weights=None."
         )
     return like(check_weights(to_host(weights), n_draws), kernel, namespace(kernel).float64)
+
+
+def integer_hsic(labels: np.ndarray, sums: np.ndarray, estimator: HSICEstimator) -> np.ndarray:
+    """Score labels against summed delta kernels without rounding.
+
+    Parameters
+    ----------
+    labels : integer array of shape (n_points, n_draws)
+        Class codes.
+    sums : int64 array of shape (n_draws, n_draws)
+        Sum of delta kernels, each with or without an added constant.
+    estimator : {"biased", "unbiased"}
+        As in `hsic`.
+
+    Returns
+    -------
+    scores : int64 or object array of shape (n_points,)
+        Sums of HSIC over the summed kernels, times n_draws^4 for "biased" and
+        (n_draws - 1)(n_draws - 2) n_draws (n_draws - 3) for "unbiased".
+    """
+    m = len(sums)
+    agree = (labels[:, :, None] == labels[:, None, :]).reshape(len(labels), m * m)
+    if estimator == "biased":
+        rows = sums.sum(axis=1)
+        dual = m * m * sums - m * (rows[:, None] + rows[None, :]) + rows.sum()
+    else:
+        sums = sums - np.diag(np.diag(sums))
+        rows = sums.sum(axis=1)
+        dual = (m - 1) * (m - 2) * sums - (m - 1) * (rows[:, None] + rows[None, :]) + rows.sum()
+        np.fill_diagonal(dual, 0)
+    # Each entry of the dual is at most 4 m^2 max(sums), so no sum of m^2 of them overflows below:
+    if 4.0 * m**4 * max(int(sums.max(initial=0)), 1) < 2**62:
+        return agree @ dual.reshape(-1)
+    return np.array([sum(map(int, dual.reshape(-1)[row])) for row in agree], dtype=object)
+
+
+def integer_self_hsic(labels: np.ndarray, estimator: HSICEstimator) -> np.ndarray:
+    """Score labels against their own delta kernel, in the integers of `integer_hsic`.
+
+    Parameters
+    ----------
+    labels : integer array of shape (n_points, n_draws)
+        Class codes.
+    estimator : {"biased", "unbiased"}
+        As in `hsic`.
+
+    Returns
+    -------
+    scores : int64 array of shape (n_points,)
+        HSIC of each point with itself, in the units of `integer_hsic`.
+    """
+    m = labels.shape[1]
+    agree = labels[:, :, None] == labels[:, None, :]  # (n_points, n_draws, n_draws)
+    rows = agree.sum(axis=2)
+    if estimator == "biased":
+        total = rows.sum(axis=1)
+        return m * m * total - 2 * m * (rows**2).sum(axis=1) + total**2
+    rows = rows - 1
+    total = rows.sum(axis=1)
+    return (m - 1) * (m - 2) * total - 2 * (m - 1) * (rows**2).sum(axis=1) + total**2

@@ -1,4 +1,4 @@
-"""Joint labels of several points: their entropy, and what each configuration tells of the draws."""
+"""Joint labels of several points: their entropy, and the posterior given each configuration."""
 
 from typing import Any
 
@@ -23,9 +23,9 @@ def joint_entropy(
 ) -> float:
     """Compute the entropy of the labels of all points together.
 
-    Given the draw, the labels of different points are independent; it is the shared draw that
-    makes them depend on each other. The configurations of the labels are enumerated as long as
-    there are no more than `n_configurations` of them; from there on configurations are sampled.
+    Given the draw, the labels of different points are independent; they depend on each other
+    through the shared draw. The configurations of the labels are enumerated as long as there are no
+    more than `n_configurations` of them; from there on configurations are sampled.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def joint_entropy(
     Raises
     ------
     TypeError
-        If `proba` is no real array, or `n_configurations` no integer.
+        If `proba` is not a real array, or `n_configurations` no integer.
     ValueError
         If the shape of `proba`, the weights or `n_configurations` do not fit.
 
@@ -101,11 +101,11 @@ def negative_entropy(proba: np.ndarray) -> np.ndarray:
 
 
 class Configurations:
-    """The labels of some points: each configuration's mass, and the posterior that it leaves.
+    """The labels of some points: each configuration's mass, and the posterior given it.
 
     Starts with no points and one empty configuration. As long as it fits, every configuration of
-    positive mass is kept; then each draw samples its share from its own class probabilities.
-    Draws of weight 0 take no part.
+    positive mass is kept; then each draw samples its share from its own class probabilities. Draws
+    of weight 0 are ignored.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ class Configurations:
     weights : float64 array of shape (n_draws,) or None
         Draw weights, sum 1; None for equal weights.
     n_configurations : int
-        How many may be kept; raised to the number of draws of positive weight.
+        Largest number that is kept; at least the number of draws of positive weight.
     generator : numpy.random.Generator
-        For what is sampled.
+        Source of the random numbers.
 
     Attributes
     ----------
@@ -147,13 +147,13 @@ class Configurations:
         self.per_draw = self.limit // len(self.active)
         self.generator = generator
         self.posterior = self.weights[None, :]
-        self.log_posterior = np.log(self.posterior)  # of what `posterior` would round to 0 too
+        self.log_posterior = np.log(self.posterior)  # finite also where `posterior` rounds to 0
         self.mass = np.ones(1)
         self.sampled = False
         self.n_points = 0
 
     def of_active(self, proba: np.ndarray) -> np.ndarray:
-        """Return the (n_active, n_classes) float64 probabilities of the draws that take part."""
+        """Return the (n_active, n_classes) float64 probabilities of the active draws."""
         return np.asarray(proba, dtype=np.float64)[self.active]
 
     def add(self, proba: np.ndarray) -> None:
@@ -178,7 +178,7 @@ class Configurations:
         return self.posterior @ negative_entropy(proba) - negative_entropy(predictive)
 
     def information(self, proba: np.ndarray) -> float:
-        """Compute what one point's label tells of the draw, given the labels of those added."""
+        """Compute the information of one point's label about the draw, given the labels added."""
         return max(float(self.mass @ self.local_information(proba)), 0.0)
 
     def standard_error(self, proba: np.ndarray) -> float:
@@ -208,7 +208,7 @@ class Configurations:
             np.searchsorted(share / share[-1], u, side="right")
             for share, u in zip(shares.T, uniforms.T, strict=True)
         ]
-        # _condition forms the posterior anew from its logs.
+        # _condition recomputes the posterior from its logs.
         self.log_posterior = self.log_posterior[np.stack(rows, axis=1).ravel()]
         self.mass = np.tile(self.weights / self.per_draw, self.per_draw)
         self.sampled = True

@@ -1,11 +1,11 @@
-"""Kernels between the posterior draws of one point; measures of dependence live elsewhere."""
+"""Kernels between the posterior draws of one point; measures of dependence are in _hsic."""
 
 import math
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from sklearn_ical._array import Array, as_floating, is_array, namespace
+from sklearn_ical._array import Array, as_float64, as_floating, is_array, namespace
 from sklearn_ical._typing import Real
 
 ALPHAS = (0.2, 0.5, 1, 2, 5)  # shape exponents of the rational quadratic mixture
@@ -38,7 +38,7 @@ def rq_kernel(
     Returns
     -------
     kernel : array of shape (..., n_draws, n_draws)
-        Same namespace, device and dtype (half precision goes up to float32); float64 inside.
+        Same namespace, device and dtype (half precision becomes float32); float64 inside.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def rbf_kernel(y: Array, *, length_scale: Real | Literal["median"] = 1.0) -> Arr
     Returns
     -------
     kernel : array of shape (..., n_draws, n_draws)
-        In [0, 1], 1 for equal draws. Same namespace, device and dtype (half precision goes up to
+        In [0, 1], 1 for equal draws. Same namespace, device and dtype (half precision becomes
         float32); float64 inside.
 
     Raises
@@ -124,7 +124,7 @@ def linear_kernel(y: Array) -> Array:
     Returns
     -------
     kernel : array of shape (..., n_draws, n_draws)
-        Same namespace, device and dtype (half precision goes up to float32); float64 inside.
+        Same namespace, device and dtype (half precision becomes float32); float64 inside.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def distance_kernel(y: Array) -> Array:
     Returns
     -------
     kernel : array of shape (..., n_draws, n_draws)
-        At most 0. Same namespace, device and dtype (half precision goes up to float32); float64
+        At most 0. Same namespace, device and dtype (half precision becomes float32); float64
         inside.
 
     Raises
@@ -218,8 +218,8 @@ def delta_kernel(labels: Array) -> Array:
     """
     if not is_array(labels) or not namespace(labels).isdtype(labels.dtype, "integral"):
         raise TypeError(
-            "labels must be an integer array of shape (..., n_draws). Got "
-            f"{_describe(labels)} in delta_kernel; real predictions go to the other kernels."
+            f"labels must be an integer array of shape (..., n_draws). Got {_describe(labels)} in "
+            "delta_kernel; use another kernel for real predictions."
         )
     if labels.ndim < 1 or labels.shape[-1] < 1:
         raise ValueError(
@@ -245,7 +245,7 @@ def radial_profile(
     -------
     profile : callable
         Takes an array of squared distances of any shape, gives the array of kernel values: same
-        namespace, device, shape and dtype (integers and half precision go up).
+        namespace, device, shape and dtype (integers and half precision are promoted).
 
     Raises
     ------
@@ -288,7 +288,7 @@ def squared_distances(y: Array) -> Array:
     Returns
     -------
     d2 : array of shape (..., n_draws, n_draws)
-        Same namespace, device and dtype (half precision goes up to float32); float64 inside.
+        Same namespace, device and dtype (half precision becomes float32); float64 inside.
 
     Raises
     ------
@@ -307,16 +307,6 @@ def squared_distances(y: Array) -> Array:
     """
     _check_draws(y, "squared_distances")
     return _restore(_squared_distances(y), y)
-
-
-def as_float64(x: Array) -> Array:
-    """Return `x` as float64 with its last axis contiguous.
-
-    One memory order for every input makes the order of numpy's sums, and so their rounding, the
-    same for a row wherever it lies and however its array was sliced or transposed.
-    """
-    xp = namespace(x)
-    return xp.reshape(xp.astype(xp.reshape(x, (-1,)), xp.float64, copy=False), tuple(x.shape))
 
 
 def result_dtype(x: Array) -> Any:
@@ -374,7 +364,7 @@ def _median_distance(d2: Array) -> float:
 
 
 def _restore(kernel: Array, y: Array) -> Array:
-    """Give a float64 result the dtype that `y` asks for."""
+    """Convert a float64 result to the result dtype of `y`."""
     return namespace(y).astype(kernel, result_dtype(y), copy=False)
 
 
@@ -382,24 +372,24 @@ def _describe(x: Any) -> str:
     return f"dtype {x.dtype}" if is_array(x) else type(x).__name__
 
 
-def _check_draws(y: Array, owner: str) -> None:
+def _check_draws(y: Array, caller: str) -> None:
     if not is_array(y) or not namespace(y).isdtype(y.dtype, "real floating"):
         raise TypeError(
-            "y must be a floating array of shape (..., n_draws, n_targets). Got "
-            f"{_describe(y)} in {owner}; label codes go to delta_kernel."
+            f"y must be a floating array of shape (..., n_draws, n_targets). Got {_describe(y)} in "
+            f"{caller}; use delta_kernel for label codes."
         )
     if y.ndim < 2 or 0 in y.shape[-2:]:
         raise ValueError(
             "y must have shape (..., n_draws, n_targets) with at least one draw and one target. "
-            f"Got shape {tuple(y.shape)} in {owner}."
+            f"Got shape {tuple(y.shape)} in {caller}."
         )
 
 
-def _check_length_scale(value: Any, owner: str, rule: str) -> None:
+def _check_length_scale(value: Any, caller: str, rule: str) -> None:
     number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not number or not 0 < value < math.inf:
         raise ValueError(
-            f"The 'length_scale' parameter of {owner} must be {rule}. Got {value!r} instead."
+            f"The 'length_scale' parameter of {caller} must be {rule}. Got {value!r} instead."
         )
 
 

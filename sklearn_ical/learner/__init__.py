@@ -1,4 +1,4 @@
-"""ActiveLearner: a model, the labels it was fitted on and the strategy that asks for more."""
+"""ActiveLearner: a model, the labels it was fitted on and a query strategy."""
 
 from sklearn_ical.learner._learner import ActiveLearner
 

@@ -1,4 +1,4 @@
-"""Labeled: rows, their labels and what else a fit was given; container types are left to _rows."""
+"""Labeled: rows, their labels and other arguments of a fit; containers are handled by _rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sklearn_ical._labels import missing_labels
 from sklearn_ical._validation import as_numbers, n_rows, sliceable, take_rows
-from sklearn_ical.learner._rows import OWNER, check_like, join, keep, labels_like, missing
+from sklearn_ical.learner._rows import CALLER, check_like, join, keep, labels_like
 
 
 @dataclass(frozen=True)
 class Labeled:
-    """What a fit is given.
+    """The arguments of a fit.
 
     Attributes
     ----------
@@ -22,52 +23,71 @@ class Labeled:
         Other arguments of the fit by name.
     per_row : frozenset of str
         Names of those arguments that have one entry for each row.
+    features : object
+        Precomputed features of the rows, None for none.
     """
 
     X: Any
     y: Any
     params: dict[str, Any]
     per_row: frozenset[str]
+    features: Any = None
 
     @classmethod
-    def of(cls, X: Any, y: Any, params: dict[str, Any]) -> "Labeled":
-        """Return a view of what was given; what has as many entries as `X` belongs to rows."""
+    def from_arguments(
+        cls, X: Any, y: Any, params: dict[str, Any], features: Any = None
+    ) -> "Labeled":
+        """Return a view of the arguments; those with as many entries as `X` belong to rows."""
         params = {name: value for name, value in params.items() if value is not None}
         per_row = {name for name, value in params.items() if _has_entry_per_row(value, X)}
-        return cls(X, y, params, frozenset(per_row))
+        if features is not None and n_rows(features, "features") != n_rows(X, "X"):
+            raise ValueError(
+                f"features must have one row for each of the {n_rows(X)} labeled rows. Got "
+                f"{n_rows(features)}."
+            )
+        return cls(X, y, params, frozenset(per_row), features)
 
     def copied(self) -> "Labeled":
-        """Return copies of rows, labels and what belongs to rows."""
+        """Return copies of the rows, the labels and the arguments that belong to rows."""
         params = {n: keep(v) if n in self.per_row else v for n, v in self.params.items()}
-        return Labeled(keep(self.X), keep(self.y), params, self.per_row)
+        features = None if self.features is None else keep(self.features)
+        return Labeled(keep(self.X), keep(self.y), params, self.per_row, features)
 
     def take(self, rows: Any) -> "Labeled":
-        """Return some of the rows, in the types of all."""
+        """Return some of the rows, in the types given."""
         params = {n: take_rows(v, rows) if n in self.per_row else v for n, v in self.params.items()}
         X, y = (take_rows(sliceable(whole), rows) for whole in (self.X, self.y))
-        return Labeled(X, y, params, self.per_row)
+        features = None if self.features is None else take_rows(sliceable(self.features), rows)
+        return Labeled(X, y, params, self.per_row, features)
 
     def joined(self, new: "Labeled") -> "Labeled":
-        """Return these rows and then the new ones; of other arguments the latest."""
+        """Return these rows followed by the new ones, and the latest of the other arguments."""
         X = join(self.X, new.X, "X_new")
         y = join(self.y, labels_like(new.y, self.y), "y_new")
         params = self.params | new.params
         for name in self.per_row | new.per_row:
             before, now = self._entries(name, "X_labeled_"), new._entries(name, "X_new")
             params[name] = join(before, labels_like(now, before), name)
-        return Labeled(X, y, params, self.per_row | new.per_row)
+        features = None if new.features is None else join(self.features, new.features, "features")
+        return Labeled(X, y, params, self.per_row | new.per_row, features)
 
-    def new_rows(self, X: Any, y: Any, params: dict[str, Any]) -> "Labeled":
-        """Return a copy of new rows of the same type as these, checked, without refusals."""
-        new = Labeled.of(X, y, params)
-        # What did not belong to rows before does not do so now, however many entries it has.
+    def new_rows(self, X: Any, y: Any, params: dict[str, Any], features: Any = None) -> "Labeled":
+        """Return a copy of new rows of the same type as these, checked, without unlabeled ones."""
+        if (features is None) != (self.features is None):
+            raise ValueError(
+                "features must be given for all labeled rows, or for none. Got "
+                f"{'none' if features is None else 'some'} for X_new in {CALLER}, and "
+                f"{'none' if self.features is None else 'some'} for the rows before."
+            )
+        new = Labeled.from_arguments(X, y, params, features)
+        # Arguments that did not belong to rows before do not now, whatever their length.
         per_row = (new.per_row - self.params.keys()) | (self.per_row & new.params.keys())
-        new = Labeled(new.X, new.y, new.params, per_row).copied()
-        _check_rows(new.X, new.y, self.X)
+        new = Labeled(new.X, new.y, new.params, per_row, features).copied()
+        _check_new_rows(new.X, new.y, self.X)
         for name in per_row:
             new._entries(name, "X_new")
-        is_missing = missing(new.y)
-        return new.take(np.flatnonzero(~is_missing)) if is_missing.any() else new
+        missing = missing_labels(new.y)
+        return new.take(np.flatnonzero(~missing)) if missing.any() else new
 
     def _entries(self, name: str, rows: str) -> Any:
         """Return an argument that must have one entry for each row; missing weights are 1."""
@@ -77,19 +97,19 @@ class Labeled:
                 return np.ones(n)
             raise ValueError(
                 f"{name} belongs to rows, so that all labeled rows must have it, or none. Got none "
-                f"for the {n} rows of {rows} in {OWNER}; pass it, or call fit with all rows."
+                f"for the {n} rows of {rows} in {CALLER}; pass it, or call fit with all rows."
             )
         value = self.params[name]
         if not _has_entry_per_row(value, self.X):
             raise ValueError(
                 f"{name} must have one entry for each of the {n} rows of {rows}. Got {value!r} in "
-                f"{OWNER}."
+                f"{CALLER}."
             )
-        return as_numbers(value, name, OWNER) if is_weight else value
+        return as_numbers(value, name, CALLER) if is_weight else value
 
 
 def check_no_new_class(labels: Any, classes: Any) -> None:
-    """Refuse labels that `partial_fit` cannot learn any more, given the classes of a model."""
+    """Raise if `partial_fit` cannot learn a label, given the classes of a model."""
     if classes is None or sparse.issparse(labels):
         return
     labels = np.asarray(labels)
@@ -101,7 +121,7 @@ def check_no_new_class(labels: Any, classes: Any) -> None:
         if unknown:
             raise ValueError(
                 f"y_new must hold classes of the last fit with partial_fit=True, one of "
-                f"{known.tolist()}. Got {sorted(unknown, key=str)} in {OWNER}; leave partial_fit "
+                f"{known.tolist()}. Got {sorted(unknown, key=str)} in {CALLER}; leave partial_fit "
                 "out to fit on all labels."
             )
 
@@ -113,15 +133,15 @@ def _has_entry_per_row(value: Any, rows: Any) -> bool:
         return False
 
 
-def _check_rows(X_new: Any, y_new: Any, X_labeled: Any) -> None:
-    """Refuse rows of another kind, no rows, and labels that are not as many."""
+def _check_new_rows(X_new: Any, y_new: Any, X_labeled: Any) -> None:
+    """Raise if rows have another type, if there are none, or if labels are not as many."""
     n_new = n_rows(X_new, "X_new")
     check_like(X_new, X_labeled, "X_new")
     n_labels = n_rows(y_new, "y_new")
     if n_new != n_labels:
         raise ValueError(
             f"y_new must have one label for each row of X_new. Got {n_labels} labels for {n_new} "
-            f"rows in {OWNER}."
+            f"rows in {CALLER}."
         )
     if not n_new:
-        raise ValueError(f"X_new must have at least one row. Got none in {OWNER}.")
+        raise ValueError(f"X_new must have at least one row. Got none in {CALLER}.")

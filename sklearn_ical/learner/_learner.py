@@ -21,18 +21,18 @@ from sklearn_ical._typing import (
     Strategy,
     StrategyName,
 )
-from sklearn_ical._validation import n_rows, takes_labeled
+from sklearn_ical._validation import n_rows
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
-from sklearn_ical.learner._rows import OWNER
-from sklearn_ical.samplers import get_sampler, with_labeled
-from sklearn_ical.strategies import BaseQuery
-from sklearn_ical.strategies._resolve import resolve_strategy
+from sklearn_ical.learner._rows import CALLER
+from sklearn_ical.samplers import get_sampler
+from sklearn_ical.samplers._base import with_labeled
+from sklearn_ical.strategies._resolve import resolve_strategy, takes_labeled
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:
-    """Return a check whether the inner estimator, the fitted one if there is one, has a method."""
+    """Return a check of whether the inner estimator, fitted if there is one, has a method."""
 
     def check(learner: Any) -> bool:
         getattr(getattr(learner, "estimator_", learner.estimator), method)
@@ -42,10 +42,12 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
-    """A model, the labels that it was fitted on, and the strategy that asks for more of them.
+    """A model, the labels that it was fitted on, and a strategy to choose the next rows.
 
-    It is a classifier if `estimator` is one, a regressor if `estimator` is one, and goes wherever
-    scikit-learn takes these.
+    It is a classifier if `estimator` is one, a regressor if `estimator` is one, and can be used
+    wherever scikit-learn accepts these.
+
+    Read more in the :ref:`User Guide <learner>`.
 
     Parameters
     ----------
@@ -61,13 +63,15 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     estimator_ : estimator
         Fitted on the labels so far.
     X_labeled_ : object
-        The rows labeled so far, in the type that was given to `fit`. A copy: no later change of
-        what was given reaches it. Fits get a copy of it in turn.
+        The rows labeled so far, in the type that was given to `fit`. A copy, which later changes of
+        the arguments do not affect. Estimators are fitted on a copy of it in turn.
     y_labeled_ : object
         Their labels, in the type that was given to `fit`.
+    labeled_features_ : object
+        The features of the rows labeled so far, None if `fit` was given none.
     fit_params_ : dict
-        What else was given to `fit` and `teach`, by name; sample weights and other metadata of
-        rows have one entry for each row of `X_labeled_`.
+        Other arguments of `fit` and `teach`, by name; sample weights and other metadata of rows
+        have one entry for each row of `X_labeled_`.
     classes_ : ndarray or list of ndarray
         Those of `estimator_`, if it has them.
     n_features_in_ : int
@@ -80,9 +84,9 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     Without metadata routing, keyword arguments of `fit`, `teach`, `predict`, `score` and the like
     go to the method of the inner estimator as they are, as those of
     :class:`~sklearn.model_selection.GridSearchCV` do. With
-    ``sklearn.set_config(enable_metadata_routing=True)`` they go where they are requested. What
-    has one entry for each row is taken for metadata of rows: `teach` joins it with that of the
-    rows before.
+    ``sklearn.set_config(enable_metadata_routing=True)`` they go where they are requested. Arguments
+    with one entry for each row are metadata of rows: `teach` appends them to those of the earlier
+    rows.
 
     Examples
     --------
@@ -105,15 +109,18 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         self.estimator = estimator
         self.strategy = strategy
 
-    def fit(self, X: Any, y: Any, **params: Any) -> "ActiveLearner":
-        """Fit a clone of the estimator, and start anew with these labels.
+    def fit(self, X: Any, y: Any, *, features: Any = None, **params: Any) -> "ActiveLearner":
+        """Fit a clone of the estimator, and start again with these labels.
 
         Parameters
         ----------
         X : object
             Rows that the estimator accepts: array, sparse matrix, pandas or polars frame, list.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Their labels, without refusals: all go to the estimator.
+            Their labels, none of them missing: all are passed to the estimator.
+        features : array-like of shape (n_rows, n_features), default=None
+            Precomputed features of the rows, kept for strategies that read those of the labeled
+            rows; `teach` then needs them too, and `query` those of the pool.
         **params : dict
             Sample weights and other arguments of the estimator's `fit`; see Notes of the class.
 
@@ -127,7 +134,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             If `estimator` or `strategy` cannot be used as one.
         """
         self._check_parameters("fit")
-        return self._refit(Labeled.of(X, y, params).copied())
+        return self._refit(Labeled.from_arguments(X, y, params, features).copied())
 
     @overload
     def query(
@@ -162,19 +169,20 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         X_pool : object
             Rows that the estimator accepts, n_pool of them.
         batch_size : int, default=1
-            How many rows to choose.
+            Number of rows to choose.
         **options : dict
             Keyword arguments of the strategy's own `query`: for each
-            :class:`~sklearn_ical.BaseQuery` `candidates`, `X_reference`, `costs`, `budget` and
-            `return_utilities`. The labels so far are passed as `X_labeled` and `y_labeled`.
+            :class:`~sklearn_ical.BaseQuery` `candidates`, `X_reference`, `features`, `costs`,
+            `budget` and `return_utilities`. The labels so far are passed as `X_labeled` and
+            `y_labeled`, and with `features` those of the labeled rows as `labeled_features`.
 
         Returns
         -------
         indices : intp array of shape (n_picks,)
             Distinct positions in `X_pool`, in pick order.
         utilities : float64 array of shape (n_picks, n_pool)
-            Only with ``return_utilities=True``. Row t is what pick t was chosen from, NaN where
-            not allowed; higher is better.
+            Only with ``return_utilities=True``. Row t holds the utilities that pick t was chosen
+            by, NaN where not allowed; higher is better.
 
         Raises
         ------
@@ -185,12 +193,20 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         strategy, labeled = self._check_parameters("query"), {}
-        if isinstance(strategy, BaseQuery) or takes_labeled(strategy):
+        if takes_labeled(strategy):
             labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
+            if options.get("features") is not None:
+                labeled["labeled_features"] = self.labeled_features_
         return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
 
     def teach(
-        self, X_new: Any, y_new: Any, *, partial_fit: bool = False, **params: Any
+        self,
+        X_new: Any,
+        y_new: Any,
+        *,
+        features: Any = None,
+        partial_fit: bool = False,
+        **params: Any,
     ) -> "ActiveLearner":
         """Add labels, and fit a fresh clone of the estimator on all labels so far.
 
@@ -203,15 +219,17 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             index of a pandas frame is kept.
         y_new : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Their labels, in the type that was given to `fit` or in a list. Rows whose label is
-            None, NaN or NA are left out, because nobody could tell; if all are, nothing changes.
+            None, NaN or NA are left out, as not labeled; if all are, nothing changes.
+        features : array-like of shape (n_rows, n_features), default=None
+            Precomputed features of the new rows, where `fit` was given those of its rows.
         partial_fit : bool, default=False
             Whether to call the fitted estimator's `partial_fit` on the new rows alone instead.
             The labels are kept all the same, so that a later `teach` can fit on all of them.
         **params : dict
             Sample weights and other arguments of the estimator's `fit`, or of its `partial_fit`.
-            Of metadata of rows, all rows must have it or none; only sample weights may be given
-            for some of the calls, and are 1 for the rows of the others. What does not belong to
-            rows is kept from call to call.
+            Metadata of rows must be given for all rows or for none; only sample weights may be
+            given in some calls, and are 1 for the rows of the others. Arguments that do not belong
+            to rows are kept from call to call.
 
         Returns
         -------
@@ -222,10 +240,10 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         NotFittedError
             If `fit` was not called before.
         TypeError
-            If rows, labels or metadata are of another type than before, or if the estimator has
-            no `partial_fit` and is to use it.
+            If rows, labels or metadata are of another type than before, or if `partial_fit` is True
+            and the estimator does not have that method.
         ValueError
-            If there is no row, columns or lengths differ, metadata lacks for some rows, or
+            If there is no row, columns or lengths differ, metadata is missing for some rows, or
             `partial_fit` would have to add a class.
         """
         check_is_fitted(self, "estimator_")
@@ -233,17 +251,19 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         if partial_fit and not hasattr(self.estimator_, "partial_fit"):
             raise TypeError(
                 "partial_fit=True needs an estimator with partial_fit. Got "
-                f"{type(self.estimator_).__name__} in {OWNER}; leave partial_fit out to fit on all "
-                "labels."
+                f"{type(self.estimator_).__name__} in {CALLER}; leave partial_fit out to fit on "
+                "all labels."
             )
-        before = Labeled.of(self.X_labeled_, self.y_labeled_, self.fit_params_)
-        new = before.new_rows(X_new, y_new, params)
+        before = Labeled.from_arguments(
+            self.X_labeled_, self.y_labeled_, self.fit_params_, self.labeled_features_
+        )
+        new = before.new_rows(X_new, y_new, params, features)
         if not n_rows(new.y):
             return self
         whole = before.joined(new)
         if not partial_fit:
             return self._refit(whole)
-        # Rows that were joined have the columns and the dtype that the model knows.
+        # Joined rows have the columns and the dtype that the model was fitted on.
         fresh = whole.take(slice(n_rows(before.y), None)).copied()
         check_no_new_class(fresh.y, getattr(self, "classes_", None))
         routed = self._routed("partial_fit", new.params)
@@ -369,7 +389,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = copy.deepcopy(get_tags(self.estimator))
         tags.transformer_tags = None
-        tags.array_api_support = False  # rows and labels keep the namespaces that they came in
+        tags.array_api_support = False  # rows and labels keep their own namespaces
         tags.requires_fit = True
         return tags
 
@@ -398,6 +418,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         self.X_labeled_ = labeled.X
         self.y_labeled_ = labeled.y
         self.fit_params_ = labeled.params
+        self.labeled_features_ = labeled.features
         return self
 
     def _call(self, method: str, *args: Any, **params: Any) -> Any:
@@ -406,14 +427,14 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         return getattr(self.estimator_, method)(*args, **self._routed(method, params))
 
     def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Return what of the metadata goes to a method of the estimator."""
+        """Return the metadata that a method of the estimator gets."""
         if params and sklearn.get_config()["enable_metadata_routing"]:
             return process_routing(self, method, **params)["estimator"][method]
         return params
 
 
 def _draw_from(learner: ActiveLearner) -> Any:
-    """Return the sampler of the fitted estimator, with the labels so far where it needs them."""
+    """Return the sampler of the fitted estimator, with the labels so far if it needs them."""
     check_is_fitted(learner, "estimator_")
     return with_labeled(get_sampler(learner.estimator_), learner.X_labeled_, learner.y_labeled_)
 

@@ -1,6 +1,11 @@
-"""The protocol of draws and samplers, and what all samplers share; no model is known here."""
+"""The interface of models to strategies: draws, their protocol, samplers, means and embeddings.
 
-from collections.abc import Iterator
+Models are not known here: their registrations are on one page, `_registrations`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import singledispatch
+from importlib import import_module
 from itertools import zip_longest
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,13 +13,25 @@ import numpy as np
 
 from sklearn_ical._random import root_seed
 from sklearn_ical._typing import Integer, Seed
-from sklearn_ical._validation import check_integer, n_rows, sliceable, take_rows
+from sklearn_ical._validation import (
+    as_numbers,
+    check_integer,
+    check_weights,
+    n_rows,
+    sliceable,
+    take_rows,
+)
+from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samples import PredictionSamples
 
-# Draws from a posterior that has infinitely many, unless the caller says otherwise.
+# Default number of draws from a posterior that has infinitely many.
 DEFAULT_DRAWS = 50
-# Rows that draws look at before the work, where they have to.
+# Number of rows passed to `prepare`, before any work.
 PREPARED_ROWS = 16
+
+
+# The page with the registrations of models; loaded with the package, not imported here.
+REGISTRATIONS = "sklearn_ical.samplers._registrations"
 
 
 @runtime_checkable
@@ -22,13 +39,13 @@ class Draws(Protocol):
     """m fixed functions of a posterior, ready to be evaluated on any rows.
 
     Immutable and picklable. The answer for a row depends on that row alone, in any chunk, unless
-    `joint` is True: then all rows have to be evaluated in one call, or pool and reference rows by
-    a method ``together(X, X_reference)`` that returns the samples of both. Draws may add a method
-    ``chunks(X, n_rows)`` that yields the samples of consecutive chunks of `X` where that is
-    cheaper than one call per chunk; a method ``prepare(X)``, called before any work, that looks at
-    the first rows of `X` for what only rows can tell: `classes`, or why there is no answer; and a
-    text `mean_differs`: why their mean is not the model's own prediction. Without it, it is: that
-    of all members of a finite ensemble exactly, that of draws from a posterior in expectation.
+    `joint` is True: then all rows have to be evaluated in one call, or pool and reference rows by a
+    method ``together(X, X_reference)`` that returns the samples of both. Draws may add a method
+    ``chunks(X, n_rows)`` that yields the samples of consecutive chunks of `X` where that is cheaper
+    than one call per chunk; a method ``prepare(X)``, called before any work, that finds `classes`
+    from the first rows of `X` or raises; and a string `mean_differs`: why the mean of the draws is
+    not the model's own prediction. Without that string it is: the mean of all members of a finite
+    ensemble exactly, that of draws from a posterior in expectation.
     """
 
     n_draws: int
@@ -47,15 +64,22 @@ class Draws(Protocol):
         """Return the predictions of all draws for the rows of `X`."""
 
 
+def is_draws(source: Any) -> bool:
+    """Return whether an object is draws: callable, with a number and a kind of draws."""
+    return callable(source) and hasattr(source, "n_draws") and hasattr(source, "kind")
+
+
 class BaseSampler:
-    """Base of samplers: a `draw` method makes a sampler, the rest comes with this class.
+    """Base of samplers: subclasses define `draw`, and inherit the rest.
+
+    Read more in the :ref:`User Guide <own_sampler>`.
 
     Attributes
     ----------
     source : str
         Where the draws come from, in a few words.
     cost : str
-        What they cost beside one prediction of the model, in a few words.
+        Their cost relative to one prediction of the model, in a few words.
     """
 
     source = "draws of its own"
@@ -87,7 +111,7 @@ class BaseSampler:
         return self.draw(n_draws, random_state)(X)
 
     def with_labeled(self, X_labeled: Any, y_labeled: Any) -> "BaseSampler":
-        """Return the sampler to use where these rows are labeled; most do not need them.
+        """Return the sampler to use with these labeled rows; most ignore them.
 
         Parameters
         ----------
@@ -116,41 +140,42 @@ def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionS
 
     Returns
     -------
-    parts : iterator of PredictionSamples
-        In row order; no row gives no part.
+    chunks : iterator of PredictionSamples
+        In row order; no row gives no chunk.
 
     Raises
     ------
     ValueError
-        If the draws answer for other rows than those they were given.
+        If the draws return samples of another number of rows.
     """
     total = n_rows(X)
     starts = range(0, total, chunk)
     if hasattr(draws, "chunks"):
-        parts = draws.chunks(X, chunk)
+        chunks = draws.chunks(X, chunk)
     elif len(starts) == 1:
-        parts = iter([draws(X)])
+        chunks = iter([draws(X)])
     else:
         X = sliceable(X)
-        parts = (draws(take_rows(X, slice(a, min(a + chunk, total)))) for a in starts)
+        chunks = (draws(take_rows(X, slice(a, min(a + chunk, total)))) for a in starts)
     sizes = [min(chunk, total - start) for start in starts]
-    for size, part in zip_longest(sizes, parts):
-        if not isinstance(part, PredictionSamples) or part.n_points != size:
-            got = f"{part.n_points} points" if hasattr(part, "n_points") else type(part).__name__
+    for size, samples in zip_longest(sizes, chunks):
+        if not isinstance(samples, PredictionSamples) or samples.n_points != size:
+            count = getattr(samples, "n_points", None)
+            got = type(samples).__name__ if count is None else f"{count} points"
             raise ValueError(
                 f"{type(draws).__name__} must return PredictionSamples of the {size or 0} rows "
                 f"given to it. Got {got}."
             )
-        yield part
+        yield samples
 
 
 def first_rows(X: Any) -> Any:
-    """Return as many rows of `X` as draws look at before the work."""
+    """Return the first rows of `X`, as many as `prepare` gets."""
     return take_rows(sliceable(X), slice(0, PREPARED_ROWS))
 
 
 def prepare(draws: Draws, X: Any) -> None:
-    """Let draws look at the first rows of `X` before any work, where they ask for it.
+    """Call the method `prepare` of draws, where they have one, on the first rows of `X`.
 
     Parameters
     ----------
@@ -164,28 +189,54 @@ def prepare(draws: Draws, X: Any) -> None:
 
 
 def choose_members(
-    n_members: int, n_draws: Integer | None, random_state: Seed, owner: str
+    n_members: int, n_draws: Integer | None, random_state: Seed, caller: str
 ) -> np.ndarray:
-    """Return which members of a finite ensemble are the draws: all, or a seeded subset in order."""
+    """Return the members of a finite ensemble that are the draws: all, or an ordered subset."""
     if n_draws is None:
         return np.arange(n_members)
-    n_draws = check_integer(n_draws, "n_draws", f"{owner}.draw")
+    n_draws = check_integer(n_draws, "n_draws", f"{caller}.draw")
     if n_draws > n_members:
         raise ValueError(
             f"n_draws must be at most the number of members, {n_members}. Got {n_draws} in "
-            f"{owner}.draw; a finite ensemble has no further draws."
+            f"{caller}.draw; a finite ensemble has no further draws."
         )
-    generator = np.random.default_rng(root_seed(random_state, owner))
+    generator = np.random.default_rng(root_seed(random_state, caller))
     return np.sort(generator.choice(n_members, n_draws, replace=False))
 
 
-def number_of_draws(n_draws: Integer | None, owner: str, default: Integer = DEFAULT_DRAWS) -> int:
-    """Return how many draws of a posterior to make: a checked number, or the default for None."""
-    return check_integer(default if n_draws is None else n_draws, "n_draws", f"{owner}.draw")
+def member_weights(
+    weights: Any, n_members: int, chosen: np.ndarray, caller: str
+) -> np.ndarray | None:
+    """Return the weights of the chosen members, scaled to sum 1."""
+    if weights is None:
+        return None
+    weights = as_numbers(weights, "weights", caller)
+    if weights.shape != (n_members,):
+        raise ValueError(
+            f"weights must have one entry per member, shape ({n_members},). Got shape "
+            f"{weights.shape} in {caller}."
+        )
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        raise ValueError(f"weights must be finite and >= 0. Got {weights[wrong][0]} in {caller}.")
+    weights = weights[chosen]
+    if weights.sum() == 0:
+        raise ValueError(
+            "weights of the drawn members must have a positive sum. Got 0 for "
+            f"{len(chosen)} members in {caller}."
+        )
+    weights = check_weights(weights / weights.sum(), len(chosen))
+    weights.flags.writeable = False
+    return weights
+
+
+def number_of_draws(n_draws: Integer | None, caller: str, default: Integer = DEFAULT_DRAWS) -> int:
+    """Return the number of draws to make: a checked number, or the default for None."""
+    return check_integer(default if n_draws is None else n_draws, "n_draws", f"{caller}.draw")
 
 
 def with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
-    """Return the sampler to use where these rows are labeled, if there are any that it takes.
+    """Return the sampler to use with these labeled rows, if it supports any.
 
     Parameters
     ----------
@@ -198,8 +249,8 @@ def with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
     -------
     sampler : object
     """
-    given = X_labeled is not None or y_labeled is not None
-    if given and hasattr(sampler, "with_labeled"):
+    labeled = X_labeled is not None or y_labeled is not None
+    if labeled and hasattr(sampler, "with_labeled"):
         return sampler.with_labeled(X_labeled, y_labeled)
     return sampler
 
@@ -224,84 +275,159 @@ def evaluate_together(
     Raises
     ------
     ValueError
-        If the draws know one fixed set of rows only.
+        If the draws are defined on one fixed set of rows only.
     """
     if not hasattr(draws, "together"):
         raise ValueError(
-            "X_reference needs a model that can predict it. Got predictions that are already at "
-            "hand; use select with reference_samples instead."
+            "X_reference needs a model that can predict it. Got precomputed predictions; "
+            "use select with reference_samples instead."
         )
     return draws.together(X, X_reference)
 
 
-class DrawsAround:
-    """Draws around others, whose rows go in and whose samples come out as they are.
+@singledispatch
+def get_sampler(model: Any) -> Any:
+    """Return a sampler of posterior draws for a fitted model.
 
-    A subclass says by `_read` what becomes of rows, by `_answer` what becomes of samples.
+    Read more in the :ref:`User Guide <samplers>`.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier or regressor, a list or dict of such, a Pipeline, search object or
+        learner around one, an array of samples in the NKC layout or
+        :class:`~sklearn_ical.PredictionSamples`, or any object with its own ``draw``.
+
+    Returns
+    -------
+    sampler : object
+        With ``draw(n_draws=None, random_state=None)``, which returns immutable draws; called on
+        rows, they return :class:`~sklearn_ical.PredictionSamples`. For a model that has no draws of
+        its own, a :class:`BootstrapSampler` around it, which still needs labeled rows.
+
+    Raises
+    ------
+    UnsupportedModelError
+        A TypeError: a strategy cannot use the predictions of this kind of model.
+    NotFittedError
+        If the model is known but not fitted.
+
+    Notes
+    -----
+    A :func:`functools.singledispatch`: register a model class of your own with
+    ``get_sampler.register(MyModel)``. A class that is not registered is recognized by its own
+    ``draw``, by its package, or else by its methods `fit` and `predict`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from sklearn_ical.samplers import get_sampler
+    >>> X, y = load_iris(return_X_y=True)
+    >>> forest = RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    >>> get_sampler(forest).sample(X).values.shape
+    (150, 20, 3)
     """
-
-    def __init__(self, inner: Draws) -> None:
-        self.inner = inner
-        self.n_draws = inner.n_draws
-        self.kind: Any = inner.kind
-        self.weights = inner.weights
-        self.joint = inner.joint
-        self.mean_differs = getattr(inner, "mean_differs", "")
-
-    @property
-    def classes(self) -> Any:
-        """Labels of the columns."""
-        return self.inner.classes
-
-    def _read(self, X: Any) -> Any:
-        return X
-
-    def _answer(self, samples: PredictionSamples) -> PredictionSamples:
-        return samples
-
-    def prepare(self, X: Any) -> None:
-        """Let the draws inside look at the first rows of `X`, as they will come to them."""
-        if hasattr(self.inner, "prepare"):
-            self.inner.prepare(self._read(first_rows(X)))
-
-    def __call__(self, X: Any) -> PredictionSamples:
-        return self._answer(self.inner(self._read(X)))
-
-    def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
-        """Read all of `X` once and yield the samples of its chunks."""
-        for part in evaluate_in_chunks(self.inner, self._read(X), n_rows):
-            yield self._answer(part)
-
-    def together(self, X: Any, X_reference: Any) -> tuple[PredictionSamples, PredictionSamples]:
-        """Return the samples of two sets of rows in one evaluation, where draws are joint."""
-        first, second = evaluate_together(self.inner, self._read(X), self._read(X_reference))
-        return self._answer(first), self._answer(second)
+    if isinstance(model, type):
+        raise UnsupportedModelError(
+            f"model must be a fitted model, not a class. Got the class {model.__name__}; pass "
+            f"{model.__name__}(...).fit(X, y)."
+        )
+    if callable(getattr(model, "draw", None)):
+        return model
+    return import_module(REGISTRATIONS).unregistered_sampler(model)
 
 
-class TransformedDraws(DrawsAround):
-    """Draws on rows that something fitted transforms once, by its `transform`."""
+@singledispatch
+def get_mean(model: Any) -> Draws | None:
+    """Return the mean prediction of a model in the form of draws, or None.
 
-    def __init__(self, transformer: Any, inner: Draws) -> None:
-        super().__init__(inner)
-        self.transformer = transformer
+    Parameters
+    ----------
+    model : object
+        A fitted model of any kind.
 
-    def _read(self, X: Any) -> Any:
-        return self.transformer.transform(X)
+    Returns
+    -------
+    mean : Draws or None
+        With ``n_draws == 1``. Of a classifier, its own `predict_proba`; of a net of class
+        probabilities, its output without dropout; of a regressor, ``predict(X, return_std=True)``
+        with the square of `std` as noise variance. None where a model has none of these.
+    """
+    return import_module(REGISTRATIONS).unregistered_mean(model)
 
 
-class SamplerAround(BaseSampler):
-    """A sampler around the sampler of the model inside, from which the draws come."""
+@singledispatch
+def get_embedding(model: Any) -> Callable[[Any], Any] | None:
+    """Return the function from rows to the input of the last part of a model, or None.
 
-    def __init__(self, outer: Any, inner: Any) -> None:
-        self.outer = outer
-        self.inner = inner
+    Parameters
+    ----------
+    model : object
+        A fitted model of any kind.
 
-    @property
-    def source(self) -> str:  # type: ignore[override]
-        """Where the draws come from, in a few words."""
-        return getattr(self.inner, "source", BaseSampler.source)
+    Returns
+    -------
+    embedding : callable or None
+        ``embedding(X)`` returns features, one row for each row of `X`. Of a Pipeline, the output of
+        all steps but the last; of a net, the input of its last linear layer, without dropout; of a
+        Pipeline that ends in a net, both, one after the other. Searches, learners and frozen models
+        have that of the model inside. None for other models.
+    """
+    return import_module(REGISTRATIONS).unregistered_embedding(model)
 
-    @property
-    def cost(self) -> str:  # type: ignore[override]
-        """What the draws cost, in a few words."""
-        return getattr(self.inner, "cost", BaseSampler.cost)
+
+def resolve_source(
+    model: Any, *, mean_only: bool, X_labeled: Any = None, y_labeled: Any = None
+) -> Any:
+    """Return the source of the draws: a model's mean, draws as they are, or a sampler.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model of any kind, a sampler or draws.
+    mean_only : bool
+        Whether the model's own mean is enough, if it has one.
+    X_labeled, y_labeled : object, default=None
+        The labeled rows, for models without draws of their own, which are refitted on them.
+
+    Returns
+    -------
+    source : Draws or sampler
+        For :func:`draw_from`.
+    """
+    mean = get_mean(model) if mean_only else None
+    if mean is not None:
+        return mean
+    return model if is_draws(model) else with_labeled(get_sampler(model), X_labeled, y_labeled)
+
+
+def draw_from(source: Any, seed: int) -> Draws:
+    """Return draws as they are, or those of a sampler, checked.
+
+    Parameters
+    ----------
+    source : Draws or sampler
+        As :func:`resolve_source` returns it.
+    seed : int
+        At least 0; the `random_state` of the sampler.
+
+    Returns
+    -------
+    draws : Draws
+
+    Raises
+    ------
+    TypeError
+        If the sampler returns something else.
+    """
+    if is_draws(source):
+        return source
+    draws = source.draw(n_draws=None, random_state=seed)
+    if not is_draws(draws):
+        raise TypeError(
+            f"draw of {type(source).__name__} must return draws: a callable that gives "
+            "PredictionSamples of rows, with n_draws, kind, classes, weights and joint. Got "
+            f"{type(draws).__name__}."
+        )
+    return draws

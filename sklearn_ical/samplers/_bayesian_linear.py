@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.utils.validation import validate_data
 
@@ -10,14 +11,17 @@ from sklearn_ical._random import root_seed
 from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
-from sklearn_ical.samplers._cholesky import covariance_factor
-from sklearn_ical.samplers._models import kept, name_of, not_fitted
-from sklearn_ical.samplers._registry import get_sampler
+from sklearn_ical.samplers._models import frozen_copy, name_of, not_fitted
 from sklearn_ical.samples import PredictionSamples
+
+# Relative to the variances on the diagonal: none, then from the rounding of one sum upwards.
+JITTERS = (0.0, *(10.0 ** np.arange(-12, -3)))
 
 
 class BayesianLinearSampler(BaseSampler):
     """Draws the coefficients of a Bayesian linear regression from their normal posterior.
+
+    Read more in the :ref:`User Guide <bayesian_linear>`.
 
     Parameters
     ----------
@@ -34,14 +38,14 @@ class BayesianLinearSampler(BaseSampler):
     Notes
     -----
     Coefficients are drawn from ``N(coef_, sigma_)`` [1]_; those of features that ARDRegression
-    pruned are 0 in each draw [2]_. The models are fitted on centered features, so the intercept
-    of a draw is the one with which its plane goes through the means of the fitted rows,
-    ``X_offset_``. The samples carry ``1 / alpha_`` as their noise variance: the variance over
-    draws plus noise is the square of the standard deviation that the model predicts (before
-    scikit-learn 1.9, which did not center there, of models without intercept only). Where
-    rounding has left ``sigma_`` singular, a jitter from 1e-12 of each variance upwards lets it
-    factorize. Draw k depends on `random_state` and k alone; fewer draws are the first of many.
-    Cost O(n_features^3) once and O(n_points * n_features * n_draws) for the predictions.
+    pruned are 0 in each draw [2]_. The models are fitted on centered features, so the intercept of
+    a draw is the one with which its plane goes through the means of the fitted rows, ``X_offset_``.
+    The samples have ``1 / alpha_`` as their noise variance: the variance over draws plus noise is
+    the square of the standard deviation that the model predicts (before scikit-learn 1.9, which did
+    not center there, of models without intercept only). Where rounding has left ``sigma_``
+    singular, a jitter from 1e-12 of each variance upwards lets it factorize. Draw k depends on
+    `random_state` and k alone; fewer draws are the first of many. Cost O(n_features^3) once and
+    O(n_points * n_features * n_draws) for the predictions.
 
     References
     ----------
@@ -84,16 +88,16 @@ class BayesianLinearSampler(BaseSampler):
         draws : Draws
             Immutable; call it on rows to get `PredictionSamples` of ``kind="value"``.
         """
-        owner = "BayesianLinearSampler"
+        caller = "BayesianLinearSampler"
         if not isinstance(self.model, BayesianRidge | ARDRegression):
             raise UnsupportedModelError(
                 "model must be a fitted BayesianRidge or ARDRegression. Got "
-                f"{name_of(self.model)} in {owner}; get_sampler finds the sampler of other models."
+                f"{name_of(self.model)} in {caller}; get_sampler finds the sampler of other models."
             )
         if not hasattr(self.model, "sigma_"):
             raise not_fitted(self.model)
-        n_draws = number_of_draws(n_draws, owner)
-        generator = np.random.default_rng(root_seed(random_state, owner))
+        n_draws = number_of_draws(n_draws, caller)
+        generator = np.random.default_rng(root_seed(random_state, caller))
         factor = coefficient_factor(self.model)
         normal = generator.standard_normal((n_draws, factor.shape[1]))
         return _LinearDraws(self.model, normal @ factor.T)
@@ -120,7 +124,7 @@ class _LinearDraws:
     joint = False
 
     def __init__(self, model: Any, deviations: np.ndarray) -> None:
-        self.model = kept(model)  # it checks rows
+        self.model = frozen_copy(model)  # for its checks of rows
         self.n_draws = len(deviations)
         self.coefficients = model.coef_ + deviations  # (n_draws, n_features)
         self.intercepts = model.intercept_ - deviations @ model.X_offset_  # (n_draws,)
@@ -132,5 +136,25 @@ class _LinearDraws:
         return PredictionSamples(values, "value", noise_variance=self.noise_variance)
 
 
-for model_class in (BayesianRidge, ARDRegression):
-    get_sampler.register(model_class, BayesianLinearSampler)
+def covariance_factor(covariance: np.ndarray, scale: np.ndarray, caller: str) -> np.ndarray:
+    """Return a lower L with L L^T = covariance + jitter * diag(scale), both (n, n).
+
+    The jitter is the first of `JITTERS` that factorizes. `scale`, (n,), holds the variances whose
+    rounding is in the covariance. `covariance`, float64, is overwritten.
+    """
+    # A variance of exactly 0 gets a pivot, too, far below any that matters.
+    floor = max(np.finfo(np.float64).eps * np.max(scale, initial=0), np.finfo(np.float64).tiny)
+    scale = np.maximum(scale, floor)
+    variances = np.diagonal(covariance).copy()
+    for jitter in JITTERS:
+        np.fill_diagonal(covariance, variances + jitter * scale)
+        try:
+            return linalg.cholesky(covariance, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise ValueError(
+        "The posterior covariance must be positive semi-definite. Got one that no jitter up to "
+        f"{JITTERS[-1]:g} makes so in {caller}; fit the model on float64 rows with features of "
+        "similar scale, and with a positive semi-definite kernel if it has one, or use "
+        "BootstrapSampler(model)."
+    )

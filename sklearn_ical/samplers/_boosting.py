@@ -1,6 +1,6 @@
 """Draws inside boosted trees: the parallel trees of XGBoost, the virtual ensembles of CatBoost.
 
-Other models of these packages go to the bootstrap.
+Other models of these packages are bootstrapped.
 """
 
 import json
@@ -16,7 +16,7 @@ from sklearn_ical.samplers._base import BaseSampler, Draws, choose_members
 from sklearn_ical.samplers._models import is_fitted, name_of
 from sklearn_ical.samples import PredictionSamples
 
-# What each loss function makes of its margins.
+# Link functions from margins to predictions, by loss function.
 XGBOOST_LINKS = {
     "binary:logistic": "sigmoid",
     "multi:softmax": "softmax",
@@ -29,7 +29,7 @@ CATBOOST_LINKS = {
     "MultiClass": "softmax",
     "RMSE": "identity",
 }
-N_VIRTUAL_MEMBERS = 10  # as many as CatBoost takes unless told otherwise
+N_VIRTUAL_MEMBERS = 10  # CatBoost's own default
 
 
 def find_sampler(model: Any) -> BaseSampler | None:
@@ -61,13 +61,13 @@ class ParallelTreesSampler(BaseSampler):
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix trees as draws, all of them or a seeded subset; see :class:`EnsembleSampler`."""
-        found = _parallel_trees(self.model)
-        if found is None:
+        trees = _parallel_trees(self.model)
+        if trees is None:
             raise UnsupportedModelError(
-                f"ParallelTreesSampler needs one boosting round of several unlike trees. Got "
+                f"ParallelTreesSampler needs one boosting round of several different trees. Got "
                 f"{name_of(self.model)}; use BootstrapSampler."
             )
-        leaves, link = found
+        leaves, link = trees
         chosen = choose_members(leaves.shape[1], n_draws, random_state, "ParallelTreesSampler")
         return _ParallelTreeDraws(self.model, leaves, link, chosen)
 
@@ -75,15 +75,15 @@ class ParallelTreesSampler(BaseSampler):
 class VirtualEnsembleSampler(BaseSampler):
     """Takes virtual ensembles of a CatBoost model trained with posterior sampling as draws.
 
-    Such a model has walked through its posterior (stochastic gradient Langevin boosting), and
-    each virtual ensemble is the state of that walk after another number of trees.
+    Such a model is trained by stochastic gradient Langevin boosting, a random walk through its
+    posterior. Each virtual ensemble is the state of that walk after a different number of trees.
 
     Parameters
     ----------
     model : fitted CatBoost model
         Trained with ``posterior_sampling=True`` and at least two trees per virtual ensemble.
     n_members : int, default=10
-        Number of virtual ensembles. Another number makes other members.
+        Number of virtual ensembles. The members depend on it.
     """
 
     source = "its virtual ensembles"
@@ -95,20 +95,20 @@ class VirtualEnsembleSampler(BaseSampler):
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix members as draws, all of them or a seeded subset; see :class:`EnsembleSampler`."""
-        owner = "VirtualEnsembleSampler"
-        n_members = check_integer(self.n_members, "n_members", owner)
+        caller = "VirtualEnsembleSampler"
+        n_members = check_integer(self.n_members, "n_members", caller)
         if not _walked_posterior(self.model):
             raise UnsupportedModelError(
-                f"{owner} needs a model trained with posterior_sampling=True and a loss of "
+                f"{caller} needs a model trained with posterior_sampling=True and a loss of "
                 f"{list(CATBOOST_LINKS)}. Got {name_of(self.model)}; use BootstrapSampler."
             )
         n_trees = self.model.tree_count_
         if 2 * n_members > n_trees:
             raise ValueError(
                 f"n_members must be at most half the number of trees, {n_trees // 2}. Got "
-                f"{n_members} in {owner}; take fewer, or train more trees."
+                f"{n_members} in {caller}; take fewer, or train more trees."
             )
-        chosen = choose_members(n_members, n_draws, random_state, owner)
+        chosen = choose_members(n_members, n_draws, random_state, caller)
         return _VirtualEnsembleDraws(self.model, n_members, chosen)
 
 
@@ -144,11 +144,11 @@ class _MarginDraws:
 
 
 class _ParallelTreeDraws(_MarginDraws):
-    """Trees as draws: the margin of draw k is what the forest says if all its trees were tree k."""
+    """Trees as draws: the margin of draw k is that of a forest whose trees are all tree k."""
 
     def __init__(self, model: Any, leaves: np.ndarray, link: str, chosen: np.ndarray) -> None:
         super().__init__(model, link, chosen)
-        # A copy: another fit, or `load_model`, leaves these trees alone.
+        # A copy, which another fit or `load_model` does not change.
         self.booster = model.get_booster().copy()
         self.leaves = leaves
         self.reading = {
@@ -160,7 +160,7 @@ class _ParallelTreeDraws(_MarginDraws):
         self.mean_differs = "" if link == "identity" else "the mean of the trees is one of margins"
 
     def _margins(self, X: Any) -> np.ndarray:
-        from xgboost import DMatrix  # the booster itself takes no rows of another form
+        from xgboost import DMatrix  # the booster itself accepts no other form of rows
 
         rows = DMatrix(X, **self.reading)
         n_outputs, n_trees = self.leaves.shape[:2]
@@ -168,7 +168,7 @@ class _ParallelTreeDraws(_MarginDraws):
         places = places.reshape(-1, n_outputs, n_trees)
         values = self.leaves[np.arange(n_outputs)[:, None], np.arange(n_trees), places]
         margin = self.booster.predict(rows, output_margin=True).astype(np.float64)
-        # What the trees start from, by class where there are several, (n_points, n_outputs).
+        # The margins before any tree, by class where there are several, (n_points, n_outputs).
         start = margin.reshape(-1, n_outputs) - values.sum(axis=2)
         return (start[:, :, None] + n_trees * values[:, :, self.chosen]).swapaxes(1, 2)
 
@@ -194,15 +194,15 @@ class _VirtualEnsembleDraws(_MarginDraws):
 def _parallel_trees(model: Any) -> tuple[np.ndarray, str] | None:
     """Return values by node (n_outputs, n_trees, n_nodes) and the link, or None.
 
-    None where trees correct those before them, where all are the same (they are without
-    subsampling of rows or columns), and where the link is not known.
+    None if trees correct those before them, if all are the same (they are without subsampling of
+    rows or columns), or if the link is not known.
     """
     booster = model.get_booster()
     if booster.num_boosted_rounds() != 1:
         return None
     learner = json.loads(booster.save_raw("json"))["learner"]
     link = XGBOOST_LINKS.get(learner["objective"]["name"])
-    trees = learner["gradient_booster"].get("model", {}).get("trees")  # not of dart, of gblinear
+    trees = learner["gradient_booster"].get("model", {}).get("trees")  # not for dart or gblinear
     several_targets = int(learner["learner_model_param"]["num_target"]) > 1
     if link is None or not trees or several_targets or not _link_fits(model, link):
         return None
@@ -217,12 +217,12 @@ def _parallel_trees(model: Any) -> tuple[np.ndarray, str] | None:
 
 
 def _walked_posterior(model: Any) -> bool:
-    """Tell whether virtual ensembles are draws: elsewhere they are stages of one boosting run."""
+    """Return whether virtual ensembles are draws, rather than stages of one boosting run."""
     params = model.get_all_params()
     walked = bool(params.get("posterior_sampling"))
     return walked and _link_fits(model, CATBOOST_LINKS.get(params["loss_function"]))
 
 
 def _link_fits(model: Any, link: str | None) -> bool:
-    """Tell whether a link is known, and one of a classifier where the model is one."""
+    """Return whether a link is known, and is that of a classifier if the model is one."""
     return link is not None and (link == "identity") != hasattr(model, "predict_proba")

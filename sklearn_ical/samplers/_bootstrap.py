@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from sklearn_ical._labels import check_one_type, label_array, missing_labels
 from sklearn_ical._random import root_seed
 from sklearn_ical._typing import BaseEstimator, Integer, Seed
 from sklearn_ical._validation import (
@@ -18,37 +19,40 @@ from sklearn_ical._validation import (
     Interval,
     StrOptions,
     check_parameters,
+    n_rows,
     sliceable,
     take_rows,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
-from sklearn_ical.samplers._base import (
-    DEFAULT_DRAWS,
-    BaseSampler,
-    Draws,
-    TransformedDraws,
-    number_of_draws,
-)
-from sklearn_ical.samplers._labels import check_rows, labels_of
+from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws, number_of_draws
 from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
     check_single_output,
     estimator_type,
+    frozen_copy,
     is_fitted,
-    kept,
     name_of,
+    not_fitted,
     refittable,
     seeded_training,
 )
+from sklearn_ical.samplers._wrappers import TransformedDraws
 
 METHODS = ("auto", "weights", "copies", "bayesian")
+NOT_PREDICTORS: dict[str | None, str] = {
+    "outlier_detector": "detects outliers",
+    "clusterer": "groups rows",
+    "density_estimator": "estimates a density",
+}
 
 
 class BootstrapSampler(BaseSampler, BaseEstimator):
-    """Refits clones of a model on bootstrap resamples of the labeled rows: one draw a clone.
+    """Refits clones of a model on bootstrap resamples of the labeled rows: one clone per draw.
 
-    For models that have no posterior draws of their own. Rows of a classifier are resampled
-    within their class, so that no class vanishes.
+    For models that have no posterior draws of their own. Rows of a classifier are resampled within
+    their class, so that every class is kept.
+
+    Read more in the :ref:`User Guide <bootstrap>`.
 
     Parameters
     ----------
@@ -58,16 +62,16 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         its last step, on rows that the other steps transform as they were fitted. Without
         `predict_proba` the clones of a classifier vote.
     n_draws : int, default=50
-        How many clones `draw` fits unless told otherwise.
+        Default number of clones that `draw` fits.
     method : {"auto", "weights", "copies", "bayesian"}, default="auto"
         "copies" fits rows as often as they were drawn. "weights" passes these counts as
-        `sample_weight` instead, and moves no rows. "bayesian" is the Bayesian bootstrap [2]_:
+        `sample_weight` instead, without copying rows. "bayesian" is the Bayesian bootstrap [2]_:
         weights of all rows are drawn from a flat Dirichlet distribution, and scaled to sum to the
         number of rows. "auto" takes "weights" where the model's `fit` has a `sample_weight` and
-        there is no other estimator inside that may leave it alone, else "copies"; and
-        "bayesian" in place of "weights" where each class has one row, which leaves nothing to
-        resample. A model that counts rows, for the least number in a leaf say, counts those of
-        weight 0 too, so that "weights" and "copies" are not quite the same to it.
+        there is no other estimator inside that may ignore it, else "copies"; and "bayesian" in
+        place of "weights" where each class has one row, so that there is nothing to resample. A
+        model that counts rows, for example by `min_samples_leaf`, counts those of weight 0 too, so
+        "weights" and "copies" may differ.
     n_jobs : int, default=None
         Number of clones fitted at once, in the sense of joblib.
 
@@ -128,7 +132,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
 
     @property
     def cost(self) -> str:  # type: ignore[override]
-        """What the draws cost, in a few words."""
+        """Cost of the draws, in a few words."""
         return f"{self.n_draws} fits"
 
     @property
@@ -140,7 +144,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         return "proba" if hasattr(model, "predict_proba") else "label"
 
     def fit(self, X: Any, y: Any) -> "BootstrapSampler":
-        """Take the labeled rows that `draw` resamples; nothing is fitted yet.
+        """Store the labeled rows that `draw` resamples; nothing is fitted yet.
 
         Parameters
         ----------
@@ -156,8 +160,8 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         check_parameters(self)
         model = refittable(self.estimator)
         check_refittable(model)
-        check_rows(model, X, y)
-        labels_of(model, y)
+        _check_labeled(model, X, y)
+        _labels_of(model, y)
         self.X_, self.y_ = X, y
         return self
 
@@ -181,7 +185,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         Parameters
         ----------
         n_draws : int, default=None
-            How many; None for the parameter of that name.
+            Number of draws; None for the parameter `n_draws`.
         random_state : int, RandomState, Generator or None, default=None
             See :term:`random_state`.
 
@@ -194,7 +198,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         ------
         UnsupportedModelError
             If there are no labeled rows yet, if all draws would be the same, or if a clone cannot
-            be fitted; the message names the model and says what to do.
+            be fitted; the message names the model and a way out.
         """
         check_parameters(self)
         n_draws = number_of_draws(n_draws, "BootstrapSampler", self.n_draws)
@@ -208,10 +212,10 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
                 "y_labeled=y), or pass BootstrapSampler(model).fit(X, y) as the model."
             )
         if isinstance(model, Pipeline) and len(model) > 1 and is_fitted(model):
-            before, last = kept(model[:-1]), copy.copy(self).set_params(estimator=model[-1])
+            before, last = frozen_copy(model[:-1]), copy.copy(self).set_params(estimator=model[-1])
             inner = last.fit(before.transform(self.X_), self.y_).draw(n_draws, random_state)
             return TransformedDraws(before, inner)
-        X, y = sliceable(self.X_), labels_of(model, self.y_)
+        X, y = sliceable(self.X_), _labels_of(model, self.y_)
         classifies = estimator_type(model) == "classifier"
         strata = np.unique(y, return_inverse=True)[1] if classifies else np.zeros(len(y), dtype=int)
         method = _choose_method(model, self.method, strata)
@@ -221,7 +225,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         )
         return make_draws(
             Members(
-                owner="BootstrapSampler",
+                caller="BootstrapSampler",
                 names=[f"{k} ({name})" for k in range(n_draws)],
                 models=list(clones),
                 classes=getattr(model, "classes_", None) if classifies else None,
@@ -230,8 +234,34 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         )
 
 
+def bootstrap_sampler(model: Any) -> BootstrapSampler:
+    """Return the bootstrap of a fitted classifier or regressor; raise for other objects."""
+    name, kind, fits = name_of(model), estimator_type(model), hasattr(model, "fit")
+    aimless = fits and kind is None and not hasattr(model, "predict")
+    if aimless or kind in NOT_PREDICTORS:
+        does = NOT_PREDICTORS.get(
+            kind, "transforms rows" if hasattr(model, "transform") else "can be fitted"
+        )
+        raise UnsupportedModelError(
+            f"{name} {does} and predicts no target, so it gives no prediction samples. Pass a "
+            "fitted classifier or regressor."
+        )
+    if not fits:
+        raise UnsupportedModelError(
+            f"No prediction sampler is registered for {name}. Pass a fitted classifier or "
+            "regressor, a list or dict of them, a Pipeline or search around one, an object with a "
+            "draw method, PredictionSamples or an (n_points, n_draws, n_classes) array of "
+            "probabilities; or register one with "
+            f"sklearn_ical.samplers.get_sampler.register({name})."
+        )
+    check_refittable(model)
+    if not is_fitted(model):
+        raise not_fitted(model)
+    return BootstrapSampler(model)
+
+
 def check_refittable(model: Any) -> None:
-    """Refuse models whose clones cannot be fitted, or would be no draws."""
+    """Raise if clones of the model cannot be fitted, or would not be draws."""
     name, kind = name_of(model), estimator_type(model)
     if isinstance(model, type) or not hasattr(model, "fit") or not hasattr(model, "get_params"):
         raise UnsupportedModelError(
@@ -240,15 +270,66 @@ def check_refittable(model: Any) -> None:
         )
     if kind not in ("classifier", "regressor"):
         raise UnsupportedModelError(
-            f"{name} must be a classifier or a regressor. Got a model that says it is {kind!r} and "
-            "has no predict_proba; a model class of your own inherits from ClassifierMixin or "
+            f"{name} must be a classifier or a regressor. Got a model of type {kind!r} without "
+            "predict_proba; a model class of your own inherits from ClassifierMixin or "
             "RegressorMixin."
         )
     check_single_output(model)
 
 
+def _check_labeled(model: Any, X: Any, y: Any) -> None:
+    """Raise if there is not one label for each labeled row, or if there are no rows."""
+    caller = f"BootstrapSampler of {name_of(model)}"
+    if X is None or y is None:
+        name = "X_labeled" if X is None else "y_labeled"
+        raise ValueError(
+            f"Labeled rows come as X_labeled and y_labeled together. Got {name}=None in {caller}."
+        )
+    total, labels = n_rows(X, "X_labeled"), n_rows(y, "y_labeled")
+    if labels != total or total == 0:
+        raise ValueError(
+            "y_labeled must hold one label for each row of X_labeled, at least one. Got "
+            f"{labels} labels for {total} rows in {caller}."
+        )
+    known = getattr(model, "n_features_in_", None)
+    columns: Any = () if hasattr(X, "columns") else getattr(X, "shape", ())[1:]
+    if known is not None and len(columns) == 1 and columns[0] != known:
+        raise ValueError(
+            f"X_labeled must have the {known} columns that {name_of(model)} was fitted on. Got "
+            f"{columns[0]} in {caller}."
+        )
+
+
+def _labels_of(model: Any, y: Any) -> np.ndarray:
+    """Return labels as an array, of one axis for a classifier; raise if they cannot be used."""
+    caller = f"BootstrapSampler of {name_of(model)}"
+    labels = label_array(y, "y_labeled", caller)
+    missing = missing_labels(labels)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise ValueError(
+            f"y_labeled must have no missing labels. Got {labels[row]!r} for row {row} in "
+            f"{caller}; leave out rows without a label."
+        )
+    if estimator_type(model) != "classifier":
+        return labels
+    if labels.size != len(labels):
+        raise UnsupportedModelError(
+            f"y_labeled must have shape ({len(labels)},) for a classifier: draws have one class "
+            f"axis, (n_points, n_draws, n_classes). Got shape {labels.shape} in {caller}; fit one "
+            "model per output."
+        )
+    labels = labels.reshape(-1)
+    # An array that does not hold objects has labels of one type.
+    groups = [("y_labeled", labels if labels.dtype == object else labels[:1])]
+    if hasattr(model, "classes_"):
+        groups.insert(0, ("the model", np.asarray(model.classes_)))
+    check_one_type(groups, caller)
+    return labels
+
+
 def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
-    """Return how to resample, or refuse a way that the model does not support."""
+    """Return how to resample; raise if the model does not support it."""
     name, total = name_of(model), len(strata)
     params = model.get_params(deep=True)
     weighs = has_fit_parameter(model, "sample_weight")
@@ -274,11 +355,11 @@ def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
 
 
 def _unfitted(model: Any) -> Any:
-    """Return an unfitted clone, in which members that a model takes as fitted stay fitted."""
+    """Return an unfitted clone; members that were given to the model fitted stay fitted."""
     if getattr(model, "cv", None) == "prefit" and hasattr(model, "estimators"):
         members = [
-            (key, part if part == "drop" else FrozenEstimator(part))
-            for key, part in model.estimators
+            (key, member if member == "drop" else FrozenEstimator(member))
+            for key, member in model.estimators
         ]
         model = copy.copy(model)
         model.estimators = members
@@ -286,7 +367,7 @@ def _unfitted(model: Any) -> Any:
 
 
 def _clone(model: Any) -> Any:
-    """Return a clone, also of models that copy their parameters, which scikit-learn refuses."""
+    """Return a clone, also of models that copy their parameters, which sklearn.clone rejects."""
     try:
         return clone(model)
     except RuntimeError:
@@ -313,13 +394,13 @@ def _refit(
     except Exception as err:
         raise UnsupportedModelError(
             f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "
-            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. Where that is for want "
-            "of rows, label more of them; else pass a list of models that you fitted yourself."
+            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. If there are "
+            "too few rows, label more of them; else pass a list of models that you fitted yourself."
         ) from err
 
 
 def _seeded_clone(model: Any, generator: np.random.Generator) -> Any:
-    """Return an unfitted clone whose every `random_state` is an integer of its own."""
+    """Return an unfitted clone in which each `random_state` is a different integer."""
     unfitted = _clone(model)
     names = sorted(unfitted.get_params(deep=True))
     seeds = {

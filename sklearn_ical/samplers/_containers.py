@@ -1,28 +1,20 @@
-"""What stands around a model: pipelines, transformed targets, thresholds, frozen models."""
+"""Models inside others: pipelines, transformed targets, thresholds, frozen models."""
 
 from typing import Any
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.semi_supervised import SelfTrainingClassifier
 
 from sklearn_ical import _array
 from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import (
-    BaseSampler,
-    Draws,
-    DrawsAround,
-    SamplerAround,
-    TransformedDraws,
-)
+from sklearn_ical.samplers._base import Draws, get_sampler, with_labeled
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._deep_ensemble import DeepEnsembleSampler
-from sklearn_ical.samplers._models import is_search, kept, net_in, not_fitted, refittable
-from sklearn_ical.samplers._registry import get_sampler
+from sklearn_ical.samplers._models import frozen_copy, model_inside, not_fitted
+from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samples import PredictionSamples
 
 
@@ -32,7 +24,9 @@ class PipelineSampler(SamplerAround):
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the last step; see :class:`BaseSampler`."""
         inner = self.inner.draw(n_draws, random_state)
-        return inner if len(self.outer) == 1 else TransformedDraws(kept(self.outer[:-1]), inner)
+        return (
+            inner if len(self.outer) == 1 else TransformedDraws(frozen_copy(self.outer[:-1]), inner)
+        )
 
 
 class TargetSampler(SamplerAround):
@@ -57,13 +51,13 @@ class _TargetDraws(DrawsAround):
         noise = samples.noise_variance
         back = self._invert(values)
         if noise is not None:
-            # What one standard deviation up and one down make of a prediction, on average: exact
-            # where the transformation is linear. One of them may lie outside of its domain.
+            # The mean effect of one standard deviation up and down on a prediction: exact where the
+            # transformation is linear. One of them may lie outside of its domain.
             spread = np.sqrt(np.broadcast_to(_by_point(noise, values), values.shape))
             up = self._invert(values + spread) - back
             down = back - self._invert(values - spread)
             up, down = np.where(np.isfinite(up), up, down), np.where(np.isfinite(down), down, up)
-            noise = _of_all_targets(((up + down) / 2) ** 2)
+            noise = noise_of_all_targets(((up + down) / 2) ** 2)
         try:
             return PredictionSamples(back, "value", weights=self.weights, noise_variance=noise)
         except ValueError as err:
@@ -77,14 +71,17 @@ class _TargetDraws(DrawsAround):
         """Return transformed-back values (n_points, n_draws[, n_targets])."""
         n_points, n_draws = values.shape[:2]
         flat = values.reshape(n_points * n_draws, -1)
-        with np.errstate(all="ignore"):  # what is not finite is refused later
+        with np.errstate(all="ignore"):  # values that are not finite raise later
             back = np.asarray(self.transformer.inverse_transform(flat), dtype=np.float64)
         back = back.reshape(n_points, n_draws, -1)
         return back[:, :, 0] if back.shape[2] == 1 else back
 
 
-def _of_all_targets(noise: np.ndarray) -> np.ndarray | None:
-    """Return noise variances (n_points, n_draws), or None where they differ between targets."""
+def noise_of_all_targets(noise: np.ndarray) -> np.ndarray | None:
+    """Return noise variances (n_points, n_draws), or None where they differ between targets.
+
+    `noise` has shape (n_points, n_draws[, n_targets]).
+    """
     if noise.ndim == 2:
         return noise
     shared = noise[:, :, :1]
@@ -99,37 +96,8 @@ def _by_point(noise: Any, values: np.ndarray) -> np.ndarray:
     return noise.reshape(noise.shape + (1,) * (values.ndim - noise.ndim))
 
 
-def net_mean(model: Any) -> BaseSampler | None:
-    """Return a sampler of the one function that a net is without dropout.
-
-    Parameters
-    ----------
-    model : object
-        Of any kind.
-
-    Returns
-    -------
-    sampler : BaseSampler or None
-        None where the model does not end in a net, or its net has a `predict_proba` of its own.
-    """
-    net = net_in(model)
-    own = getattr(type(net), "predict_proba", None)
-    if net is None or (own is not None and own.__module__.partition(".")[0] != "skorch"):
-        return None
-    return _around(model, DeepEnsembleSampler([net]))
-
-
-def _around(model: Any, sampler: BaseSampler) -> BaseSampler:
-    """Return the sampler of the net that a model ends in, behind what stands before the net."""
-    if isinstance(model, Pipeline):
-        return PipelineSampler(model, _around(model[-1], sampler))
-    if is_search(model) or isinstance(model, FrozenEstimator):
-        return _around(refittable(model), sampler)
-    return sampler
-
-
-def _of_pipeline(pipeline: Pipeline) -> Any:
-    """Return the sampler of the last step behind the others, or its bootstrap there."""
+def pipeline_sampler(pipeline: Pipeline) -> Any:
+    """Return the sampler of the last step after the others, or its bootstrap there."""
     name, last = pipeline.steps[-1] if pipeline.steps else ("", None)
     if last is None or last == "passthrough":
         raise UnsupportedModelError(
@@ -138,11 +106,11 @@ def _of_pipeline(pipeline: Pipeline) -> Any:
     inner = get_sampler(last)
     if not isinstance(inner, BootstrapSampler):
         return PipelineSampler(pipeline, inner)
-    # What can be refitted of the last step: of a search, say, the model that it chose.
+    # The part of the last step that can be refitted: of a search, the model that it chose.
     return BootstrapSampler(Pipeline([*pipeline.steps[:-1], (name, inner.estimator)]))
 
 
-def _of_transformed_target(model: TransformedTargetRegressor) -> Any:
+def target_sampler(model: TransformedTargetRegressor) -> Any:
     if not hasattr(model, "regressor_"):
         raise not_fitted(model)
     inner = get_sampler(model.regressor_)
@@ -151,21 +119,23 @@ def _of_transformed_target(model: TransformedTargetRegressor) -> Any:
     return TargetSampler(model, inner)
 
 
-def _of_frozen(model: FrozenEstimator) -> Any:
+def frozen_sampler(model: FrozenEstimator) -> Any:
     return get_sampler(model.estimator)
 
 
-def _of_decider(model: Any) -> Any:
-    """Return the sampler of the model inside one that only decides what to do with it."""
+def learner_sampler(learner: Any) -> Any:
+    """Return the sampler inside a learner or committee in the form of modAL."""
+    if hasattr(learner, "learner_list"):
+        return get_sampler([member.estimator for member in learner.learner_list])
+    sampler = get_sampler(model_inside(learner))
+    X, y = getattr(learner, "X_training", None), getattr(learner, "y_training", None)
+    return sampler if X is None or y is None else with_labeled(sampler, X, y)
+
+
+def decider_sampler(model: Any) -> Any:
+    """Return the sampler of the model inside one that only thresholds its predictions."""
     if hasattr(model, "estimator_"):
         return get_sampler(model.estimator_)
-    if isinstance(model, FixedThresholdClassifier):  # which may also stand around a fitted model
+    if isinstance(model, FixedThresholdClassifier):  # which may also wrap a fitted model
         return get_sampler(model.estimator)
     raise not_fitted(model)
-
-
-get_sampler.register(Pipeline, _of_pipeline)
-get_sampler.register(TransformedTargetRegressor, _of_transformed_target)
-get_sampler.register(FrozenEstimator, _of_frozen)
-for decider in (FixedThresholdClassifier, TunedThresholdClassifierCV, SelfTrainingClassifier):
-    get_sampler.register(decider, _of_decider)

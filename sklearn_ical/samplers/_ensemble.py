@@ -1,4 +1,4 @@
-"""EnsembleSampler: the members of a finite ensemble, found in whatever keeps them, as draws."""
+"""EnsembleSampler: the members of a finite ensemble, wherever they are kept, as draws."""
 
 import copy
 from collections.abc import Mapping
@@ -20,21 +20,22 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from sklearn_ical._typing import Integer, Numbers, Seed
-from sklearn_ical._validation import as_numbers, check_weights
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._base import BaseSampler, Draws, TransformedDraws, choose_members
+from sklearn_ical.samplers._base import BaseSampler, Draws, choose_members, member_weights
+from sklearn_ical.samplers._bootstrap import bootstrap_sampler
 from sklearn_ical.samplers._forest import FORESTS, ForestDraws, check_forest
 from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
     check_single_output,
+    frozen_copy,
     is_fitted,
     is_net,
-    kept,
     name_of,
     not_fitted,
     torch_file,
 )
-from sklearn_ical.samplers._registry import bootstrap_of, get_sampler
+from sklearn_ical.samplers._net_samplers import DeepEnsembleSampler
+from sklearn_ical.samplers._wrappers import TransformedDraws
 
 SOURCES = {
     FORESTS: "its trees",
@@ -48,11 +49,13 @@ SOURCES = {
 class EnsembleSampler(BaseSampler):
     """Takes the members of a finite ensemble as posterior draws.
 
+    Read more in the :ref:`User Guide <ensembles>`.
+
     Parameters
     ----------
     ensemble : list, tuple or dict of fitted models, or fitted ensemble
-        Classifiers or regressors of whatever unlike kinds, Pipelines, skorch nets and torch modules
-        included; those without `predict_proba` vote. Members of a list may have seen different
+        Classifiers or regressors of any kinds, Pipelines, skorch nets and torch modules included;
+        those without `predict_proba` vote. Members of a list may have seen different
         classes: columns follow the union, with probability 0 for a class that a member never saw.
         Or a random forest or extra-trees model, whose trees are the draws; a bagging or voting
         model; a `CalibratedClassifierCV`, by its folds; or a stacking model, by its first layer.
@@ -64,14 +67,15 @@ class EnsembleSampler(BaseSampler):
     ------
     UnsupportedModelError
         From `draw`, if `ensemble` is something else, or a member gives no usable output; the
-        message names the member. What shows only in a member's predictions raises from the draws.
+        message names the member. Problems that only appear in a member's predictions raise from the
+        draws.
     NotFittedError
         From `draw`, if a member is not fitted.
 
     Notes
     -----
-    The first layer of a stacking model says what its members think, not what the final estimator
-    makes of it; :func:`get_sampler` therefore refits a stacking model as a whole, and only
+    The predictions of the first layer of a stacking model are not those of its final estimator;
+    :func:`get_sampler` therefore refits a stacking model as a whole, and only
     ``EnsembleSampler(stacking)`` draws from the layer.
 
     Examples
@@ -120,8 +124,8 @@ class EnsembleSampler(BaseSampler):
             check_forest(self.ensemble)
             n_members = len(self.ensemble.estimators_)
             chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
-            weights = member_weights(self.weights, n_members, chosen, "EnsembleSampler")
-            return ForestDraws(self.ensemble, chosen, weights)
+            forest_weights = member_weights(self.weights, n_members, chosen, "EnsembleSampler")
+            return ForestDraws(self.ensemble, chosen, forest_weights)
         members = _members_of(self.ensemble)
         n_members = len(members.models)
         if not n_members:
@@ -129,50 +133,24 @@ class EnsembleSampler(BaseSampler):
                 "EnsembleSampler needs at least one fitted member. Got an empty ensemble."
             )
         chosen = choose_members(n_members, n_draws, random_state, "EnsembleSampler")
-        given = members.weights if self.weights is None else self.weights
-        # Kind and classes are those of all members, whichever are drawn.
+        weights = members.weights if self.weights is None else self.weights
+        # Kind and classes are those of all members, not only of those drawn.
         draws = make_draws(members).take(
-            chosen, member_weights(given, n_members, chosen, "EnsembleSampler")
+            chosen, member_weights(weights, n_members, chosen, "EnsembleSampler")
         )
         if isinstance(self.ensemble, BaggingClassifier | BaggingRegressor):
             return TransformedDraws(_BaggingInput(self.ensemble), draws)
         return draws
 
 
-def member_weights(
-    weights: Any, n_members: int, chosen: np.ndarray, owner: str
-) -> np.ndarray | None:
-    """Return the weights of the chosen members, scaled to sum 1."""
-    if weights is None:
-        return None
-    weights = as_numbers(weights, "weights", owner)
-    if weights.shape != (n_members,):
-        raise ValueError(
-            f"weights must have one entry per member, shape ({n_members},). Got shape "
-            f"{weights.shape} in {owner}."
-        )
-    wrong = ~np.isfinite(weights) | (weights < 0)
-    if wrong.any():
-        raise ValueError(f"weights must be finite and >= 0. Got {weights[wrong][0]} in {owner}.")
-    weights = weights[chosen]
-    if weights.sum() == 0:
-        raise ValueError(
-            "weights of the drawn members must have a positive sum. Got 0 for "
-            f"{len(chosen)} members in {owner}."
-        )
-    weights = check_weights(weights / weights.sum(), len(chosen))
-    weights.flags.writeable = False
-    return weights
-
-
 @singledispatch
 def _members_of(ensemble: Any) -> Members:
-    """Return the members of an ensemble that is no forest, not yet checked."""
-    # Members of other ensembles know one class each or correct each other: they are no draws.
+    """Return the members of an ensemble that is not a forest, unchecked."""
+    # Members of other ensembles know one class each or correct each other: they are not draws.
     raise UnsupportedModelError(
         "ensemble must be a list, tuple or dict of fitted models, or a fitted forest, bagging, "
         f"voting, stacking or calibrated model. Got {name_of(ensemble)} in EnsembleSampler; "
-        "get_sampler finds the sampler of other models, or says what there is."
+        "get_sampler finds the sampler of other models."
     )
 
 
@@ -189,10 +167,10 @@ def _of_mapping(ensemble: Mapping[Any, Any]) -> Members:
 
 
 def _member(model: Any) -> Any:
-    """Return a fitted model of whatever kind as one that a later fit does not reach."""
+    """Return a copy of a fitted model of any kind that a later fit does not change."""
     if is_net(model):
-        return torch_file("_members", "EnsembleSampler").member_of(model, "EnsembleSampler")
-    return kept(model)
+        return torch_file("_net_draws", "EnsembleSampler").member_of(model, "EnsembleSampler")
+    return frozen_copy(model)
 
 
 @_members_of.register(BaggingClassifier)
@@ -201,10 +179,10 @@ def _of_bagging(ensemble: Any) -> Members:
     _check(ensemble)
     names, models = _numbered(ensemble.estimators_), list(ensemble.estimators_)
     all_features = np.arange(ensemble.n_features_in_)
-    features = [np.asarray(some) for some in ensemble.estimators_features_]
-    whole = all(np.array_equal(some, all_features) for some in features)
+    features = [np.asarray(columns) for columns in ensemble.estimators_features_]
+    whole = all(np.array_equal(columns, all_features) for columns in features)
     return Members(
-        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        caller=f"EnsembleSampler of {name_of(ensemble)}",
         names=names,
         models=models,
         features=None if whole else features,
@@ -218,11 +196,11 @@ def _of_voting(ensemble: Any) -> Members:
     _check(ensemble)
     used = [model != "drop" for _, model in ensemble.estimators]
     weights = None if ensemble.weights is None else np.compress(used, ensemble.weights)
-    names, models = _named(ensemble), list(ensemble.estimators_)
+    names, models = _named_members(ensemble), list(ensemble.estimators_)
     hard = getattr(ensemble, "voting", "soft") == "hard"
     votes = not any(hasattr(model, "predict_proba") for model in models)
     return Members(
-        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        caller=f"EnsembleSampler of {name_of(ensemble)}",
         names=names,
         models=models,
         weights=weights,
@@ -237,9 +215,9 @@ def _of_voting(ensemble: Any) -> Members:
 @_members_of.register(StackingRegressor)
 def _of_stacking(ensemble: Any) -> Members:
     _check(ensemble)
-    names, models = _named(ensemble), list(ensemble.estimators_)
+    names, models = _named_members(ensemble), list(ensemble.estimators_)
     return Members(
-        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        caller=f"EnsembleSampler of {name_of(ensemble)}",
         names=names,
         models=models,
         mean_differs="the final estimator does not average the first layer",
@@ -253,7 +231,7 @@ def _of_calibrated(ensemble: Any) -> Members:
     folds = list(ensemble.calibrated_classifiers_)
     every = np.arange(len(ensemble.classes_))
     return Members(
-        owner=f"EnsembleSampler of {name_of(ensemble)}",
+        caller=f"EnsembleSampler of {name_of(ensemble)}",
         names=[f"{k} (calibrated {type(fold.estimator).__name__})" for k, fold in enumerate(folds)],
         models=folds,
         classes=ensemble.classes_,
@@ -262,17 +240,17 @@ def _of_calibrated(ensemble: Any) -> Members:
 
 
 def _check(ensemble: Any) -> None:
-    """Refuse an ensemble that is not fitted or has several class outputs."""
+    """Raise if an ensemble is not fitted or has several class outputs."""
     if not is_fitted(ensemble):
         raise not_fitted(ensemble)
     check_single_output(ensemble)
 
 
 def _outer_classes(ensemble: Any, names: list[str], models: list[Any]) -> dict[str, Any]:
-    """Return the classes of a fitted classifier and where the columns of its members belong.
+    """Return the classes of a fitted classifier, and the columns of its members among them.
 
-    Members are fitted on codes, the places of their labels among all classes; frozen ones keep
-    the labels that they know.
+    Members are fitted on codes, the indices of their labels among all classes; frozen ones keep the
+    labels that they were fitted on.
     """
     if not hasattr(ensemble, "classes_"):
         return {}
@@ -281,21 +259,22 @@ def _outer_classes(ensemble: Any, names: list[str], models: list[Any]) -> dict[s
     prefit = getattr(ensemble, "cv", None) == "prefit"
     columns = []
     for name, model in zip(names, models, strict=True):
-        own = np.asarray(getattr(model, "classes_", codes))
-        if not prefit and not _is_frozen(model) and np.isin(own, codes).all():
-            columns.append(own.astype(np.intp))
-        elif np.isin(own, outer).all():
-            columns.append(np.searchsorted(outer, own))
+        known = np.asarray(getattr(model, "classes_", codes))
+        if not prefit and not _is_frozen(model) and np.isin(known, codes).all():
+            columns.append(known.astype(np.intp))
+        elif np.isin(known, outer).all():
+            columns.append(np.searchsorted(outer, known))
         else:
             raise UnsupportedModelError(
-                f"Member {name} of {name_of(ensemble)} must know classes of {name_of(ensemble)} "
-                f"alone, {outer.tolist()}. Got {own.tolist()}; pass a list of the fitted members."
+                f"Member {name} of {name_of(ensemble)} must know only classes of "
+                f"{name_of(ensemble)}, {outer.tolist()}. Got {known.tolist()}; pass a list of the "
+                "fitted members."
             )
     return {"classes": outer, "columns": columns}
 
 
 def _is_frozen(model: Any) -> bool:
-    """Tell whether a member answers in the labels of a fit before that of the ensemble."""
+    """Return whether a member predicts the labels of a fit before that of the ensemble."""
     return (
         _is_frozen(model[-1]) if isinstance(model, Pipeline) else isinstance(model, FrozenEstimator)
     )
@@ -305,16 +284,16 @@ def _numbered(models: Any) -> list[str]:
     return [f"{k} ({type(model).__name__})" for k, model in enumerate(models)]
 
 
-def _named(ensemble: Any) -> list[str]:
+def _named_members(ensemble: Any) -> list[str]:
     pairs = [(name, model) for name, model in ensemble.estimators if model != "drop"]
     return [f"{name!r} ({type(model).__name__})" for name, model in pairs]
 
 
 class _BaggingInput:
-    """Reads rows as a fitted bagging model reads them before it hands them to its members."""
+    """Reads rows as a fitted bagging model does before it passes them to its members."""
 
     def __init__(self, ensemble: Any) -> None:
-        # A shallow copy without members: it is only asked what its rows look like.
+        # A shallow copy without members, used only to check rows.
         self.ensemble = copy.copy(ensemble)
         self.ensemble.estimators_ = []
 
@@ -330,20 +309,14 @@ class _BaggingInput:
         )
 
 
-def _calibrated(model: CalibratedClassifierCV) -> BaseSampler:
-    """Return the folds as draws, or the bootstrap where there is a single one."""
+def list_sampler(models: Any) -> BaseSampler:
+    """Return the sampler of a list of models: nets alone stay on their device."""
+    nets = len(models) > 0 and all(is_net(model) for model in models)
+    return DeepEnsembleSampler(models) if nets else EnsembleSampler(models)
+
+
+def calibrated_sampler(model: CalibratedClassifierCV) -> BaseSampler:
+    """Return the folds as draws, or the bootstrap if there is a single one."""
     if len(getattr(model, "calibrated_classifiers_", ())) == 1:
-        return bootstrap_of(model)
+        return bootstrap_sampler(model)
     return EnsembleSampler(model)
-
-
-for ensemble_class in (
-    *FORESTS,
-    BaggingClassifier,
-    BaggingRegressor,
-    VotingClassifier,
-    VotingRegressor,
-    dict,
-):
-    get_sampler.register(ensemble_class, EnsembleSampler)
-get_sampler.register(CalibratedClassifierCV, _calibrated)

@@ -24,12 +24,12 @@ FORESTS = (
     RandomForestRegressor,
     ExtraTreesRegressor,
 )
-# One walk down the trees per so many rows: threads are started once, leaf numbers stay small.
+# Rows of one walk down the trees: threads are started once, leaf numbers stay small.
 FOREST_BLOCK_ROWS = 20_000
 
 
 def check_forest(forest: Any) -> None:
-    """Refuse forests that are not fitted or that predict several class outputs at once."""
+    """Raise if a forest is not fitted or predicts several class outputs at once."""
     if not hasattr(forest, "estimators_"):
         raise not_fitted(forest)
     check_single_output(forest)
@@ -57,7 +57,7 @@ class ForestDraws:
         table = np.ascontiguousarray(checked.values[:, 0])
         if self.kind == "value" and table.shape[1] == 1:
             table = table[:, 0]
-        # One table a tree: it stays in cache while all rows are looked up.
+        # One table per tree, which stays in cache while all rows are looked up.
         self.tables = np.split(table, np.cumsum([tree.node_count for tree in trees[:-1]]))
 
     def __call__(self, X: Any) -> PredictionSamples:
@@ -73,13 +73,13 @@ class ForestDraws:
     def chunks(self, X: Any, n_rows: int) -> Iterator[PredictionSamples]:
         """Walk the trees once for all of `X` and yield the samples of its chunks."""
         rows = forest_input(self.forest, X)
-        found = np.empty((self.n_draws, rows.shape[0]), dtype=np.int32)
-        self._walk(rows, found.__setitem__)
-        for start in range(0, found.shape[1], n_rows):
-            part = found[:, start : start + n_rows]
-            out = self._empty(part.shape[1])
-            for k, leaves in enumerate(part):
-                self._look_up(k, leaves, out[k])
+        leaves = np.empty((self.n_draws, rows.shape[0]), dtype=np.int32)
+        self._walk(rows, leaves.__setitem__)
+        for start in range(0, leaves.shape[1], n_rows):
+            chunk = leaves[:, start : start + n_rows]
+            out = self._empty(chunk.shape[1])
+            for k, leaves_of_tree in enumerate(chunk):
+                self._look_up(k, leaves_of_tree, out[k])
             yield self._samples(out)
 
     def _evaluate(self, X: Any, out: np.ndarray) -> None:
@@ -103,7 +103,7 @@ class ForestDraws:
         np.take(self.tables[k], leaves, axis=0, mode="clip", out=out)
 
     def _empty(self, n_points: int) -> np.ndarray:
-        """Return room for predictions, draw by draw: a tree writes to one stretch of memory."""
+        """Return an empty array for predictions; the draws of each tree are contiguous."""
         return np.empty((self.n_draws, n_points, *self.tables[0].shape[1:]))
 
     def _samples(self, values: np.ndarray) -> PredictionSamples:

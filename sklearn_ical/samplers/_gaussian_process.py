@@ -15,20 +15,21 @@ from sklearn_ical._typing import Integer, Kind, Seed
 from sklearn_ical._validation import check_integer, target_location_and_scale
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import BaseSampler, Draws, number_of_draws
+from sklearn_ical.samplers._bayesian_linear import covariance_factor
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._cholesky import covariance_factor
-from sklearn_ical.samplers._models import kept, name_of, not_fitted
-from sklearn_ical.samplers._registry import get_sampler
+from sklearn_ical.samplers._models import frozen_copy, name_of, not_fitted
 from sklearn_ical.samples import PredictionSamples
 
-# Matrices of all rows by all rows that exist at once, with those inside a composite kernel.
+# Number of n x n matrices that exist at once, including those inside a composite kernel.
 MATRICES = 4
-# What the two ways to a kernel's diagonal may differ by without any noise in it; relative.
-ROUNDING = 1e-12
+# Relative difference of two ways to compute a kernel's diagonal if there is no noise in it.
+NO_NOISE = 1e-12
 
 
 class GaussianProcessSampler(BaseSampler):
-    """Draws the latent function of a Gaussian process, jointly at all rows that it is asked for.
+    """Draws the latent function of a Gaussian process, jointly at all rows of a call.
+
+    Read more in the :ref:`User Guide <gaussian_process>`.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class GaussianProcessSampler(BaseSampler):
         Fitted. Of one or several targets; a classifier of more than two classes with
         ``multi_class="one_vs_rest"``. Not modified.
     max_rows : int, default=5000
-        Most distinct rows that are evaluated at once.
+        Largest number of distinct rows that are evaluated at once.
 
     Raises
     ------
@@ -59,9 +60,9 @@ class GaussianProcessSampler(BaseSampler):
     Regression: the samples are values of the noise-free function, in the unit of the targets. A
     WhiteKernel inside the kernel is their noise variance, so that the variance over draws plus
     noise is the square of the standard deviation that the model predicts. As in that, the model's
-    `alpha` is no part of it, but jitter of the fitted rows; noise that should count belongs into
-    the kernel. There is no noise variance without a WhiteKernel, nor where the targets of
-    ``normalize_y=True`` have unlike ones.
+    `alpha` is not part of it, as it is a jitter of the fitted rows; noise that should count belongs
+    in the kernel. There is no noise variance without a WhiteKernel, nor where the targets of
+    ``normalize_y=True`` have different ones.
 
     Classification: the samples are the logistic function of latent draws from the Laplace
     approximation [2]_, those of each class against the rest divided by their sum. A WhiteKernel
@@ -99,7 +100,7 @@ class GaussianProcessSampler(BaseSampler):
 
     @property
     def cost(self) -> str:  # type: ignore[override]
-        """What the draws cost, in a few words."""
+        """Cost of the draws, in a few words."""
         return f"a Cholesky factor of all rows together, at most max_rows = {self.max_rows}"
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
@@ -118,23 +119,23 @@ class GaussianProcessSampler(BaseSampler):
             Immutable and `joint`; call it on all rows at once to get `PredictionSamples` of
             ``kind="value"``, or "proba" of a classifier.
         """
-        owner = "GaussianProcessSampler"
-        max_rows = check_integer(self.max_rows, "max_rows", owner)
-        n_draws = number_of_draws(n_draws, owner)
+        caller = "GaussianProcessSampler"
+        max_rows = check_integer(self.max_rows, "max_rows", caller)
+        n_draws = number_of_draws(n_draws, caller)
         make: type[_RegressionDraws | _ClassificationDraws] = _RegressionDraws
         if isinstance(self.model, GaussianProcessClassifier):
             make = _ClassificationDraws
         elif not isinstance(self.model, GaussianProcessRegressor):
             raise UnsupportedModelError(
                 "model must be a fitted GaussianProcessRegressor or GaussianProcessClassifier. Got "
-                f"{name_of(self.model)} in {owner}; get_sampler finds the sampler of other models."
+                f"{name_of(self.model)} in {caller}; get_sampler finds the sampler of other models."
             )
-        return make(self.model, n_draws, root_seed(random_state, owner), max_rows)
+        return make(self.model, n_draws, root_seed(random_state, caller), max_rows)
 
 
 @dataclass(frozen=True)
 class _Posterior:
-    """A process given its fitted rows, in the terms of algorithms 2.1 and 3.2."""
+    """A process given its fitted rows, in the notation of algorithms 2.1 and 3.2."""
 
     kernel: Any
     X_train: Any
@@ -144,11 +145,11 @@ class _Posterior:
 
     def at(self, X: Any) -> "_Latent":
         """Return the latent function at rows, n of them."""
-        # A WhiteKernel is white within one set of rows and 0 between two, so this is without it.
+        # A WhiteKernel is 0 between two sets of rows, so this is without it.
         prior = np.asarray(self.kernel(X, X), dtype=np.float64)
         signal = np.diagonal(prior).copy()
         noise = self.kernel.diag(X) - signal
-        noise = np.where(noise > ROUNDING * signal, noise, 0)
+        noise = np.where(noise > NO_NOISE * signal, noise, 0)
         cross = self.kernel(X, self.X_train)  # (n, n_train)
         half = solve_triangular(self.L, self.root * cross.T, lower=True, check_finite=False)
         explained = half.T @ half
@@ -182,7 +183,7 @@ class _ProcessDraws:
     def __init__(
         self, model: Any, posteriors: list[_Posterior], n_draws: int, root: int, max_rows: Integer
     ) -> None:
-        self.model = kept(model)  # it checks rows
+        self.model = frozen_copy(model)  # for its checks of rows
         self.posteriors = posteriors
         self.n_draws = n_draws
         self.root = root
@@ -214,10 +215,10 @@ class _ProcessDraws:
         return validate_data(self.model, X, dtype=np.float64, reset=False)
 
     def _sample(self, X: np.ndarray) -> PredictionSamples:
-        """Evaluate the distinct rows of `X` and give each row what its equal has."""
+        """Evaluate the distinct rows of `X`, and copy the values to equal rows."""
         try:
             distinct, inverse = np.unique(X, axis=0, return_inverse=True)
-        except TypeError:  # objects, which only the kernel can tell apart
+        except TypeError:  # objects, which only the kernel can compare
             distinct, inverse = X, np.arange(len(X))
         self._check_size(len(distinct))
         return self._evaluate(distinct)[inverse.reshape(-1)]
@@ -267,7 +268,7 @@ class _RegressionDraws(_ProcessDraws):
 
 
 class _ClassificationDraws(_ProcessDraws):
-    """Class probabilities of latent functions of a classifier, one of them a class if over two."""
+    """Class probabilities of latent functions of a classifier, one per class for more than two."""
 
     kind = "proba"
 
@@ -277,8 +278,8 @@ class _ClassificationDraws(_ProcessDraws):
         posteriors = _laplace(model)
         if not posteriors:
             raise UnsupportedModelError(
-                f"{name_of(model)} must have one latent function for two classes, or one a class. "
-                f"Got multi_class={model.multi_class!r} in GaussianProcessSampler; set "
+                f"{name_of(model)} must have one latent function for two classes, or one per "
+                f"class. Got multi_class={model.multi_class!r} in GaussianProcessSampler; set "
                 "multi_class='one_vs_rest', or use BootstrapSampler."
             )
         super().__init__(model, posteriors, n_draws, root, max_rows)
@@ -300,18 +301,18 @@ class _ClassificationDraws(_ProcessDraws):
 
 
 def _with_noise(latent: _Latent, normal: np.ndarray) -> np.ndarray:
-    """Return functions (n, n_draws) that have the noise of the kernel; the rows are distinct."""
+    """Return functions (n, n_draws) with the noise of the kernel; the rows are distinct."""
     latent.covariance[np.diag_indices(len(latent.noise))] += latent.noise
     return latent.mean[:, None] + latent.factor() @ normal.T
 
 
 def _laplace(model: Any) -> list[_Posterior]:
-    """Return the posteriors of a classifier: one for two classes, else one a class; else none."""
+    """Return the posteriors of a classifier: one for two classes, one per class for more, or []."""
     base = model.base_estimator_
-    # One against one has estimators of pairs of classes, which give no probabilities.
+    # One against one has estimators of pairs of classes, which do not give probabilities.
     binary = base.estimators_ if isinstance(base, OneVsRestClassifier) else [base]
-    parts = ("kernel_", "X_train_", "y_train_", "pi_", "W_sr_", "L_")
-    if not all(hasattr(each, part) for each in binary for part in parts):
+    attributes = ("kernel_", "X_train_", "y_train_", "pi_", "W_sr_", "L_")
+    if not all(hasattr(process, name) for process in binary for name in attributes):
         return []
     return [
         _Posterior(b.kernel_, b.X_train_, b.y_train_ - b.pi_, b.W_sr_[:, None], b.L_)
@@ -320,18 +321,14 @@ def _laplace(model: Any) -> list[_Posterior]:
 
 
 def _memory(n_bytes: int) -> str:
-    """Return a number of bytes in the larger of two units that a reader knows."""
+    """Return a number of bytes in MiB or GiB."""
     if n_bytes < 2**30:
         return f"{n_bytes / 2**20:.1f} MiB"
     return f"{n_bytes / 2**30:.1f} GiB"
 
 
-@get_sampler.register(GaussianProcessClassifier)
-def _classifier_sampler(model: Any) -> Any:
-    """Return the sampler of a classifier; the bootstrap where there is no latent function."""
+def process_classifier_sampler(model: Any) -> Any:
+    """Return the sampler of a classifier; the bootstrap if there is no latent function."""
     if not hasattr(model, "base_estimator_"):
         raise not_fitted(model)
     return GaussianProcessSampler(model) if _laplace(model) else BootstrapSampler(model)
-
-
-get_sampler.register(GaussianProcessRegressor, GaussianProcessSampler)

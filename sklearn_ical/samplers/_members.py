@@ -1,6 +1,6 @@
-"""Fitted models as posterior draws, one draw a model; where the models come from is not known here.
+"""Fitted models as posterior draws, one per model, wherever the models come from.
 
-Classifiers without `predict_proba` vote: their draws are certain of the label they predict.
+Classifiers without `predict_proba` vote: their draws give probability 1 to the label they predict.
 """
 
 import copy
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from sklearn_ical import _array
+from sklearn_ical._labels import check_one_type
 from sklearn_ical._typing import Kind
 from sklearn_ical._validation import n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
@@ -19,36 +20,36 @@ from sklearn_ical.samplers._models import (
     estimator_type,
     is_fitted,
     not_fitted,
-    untouched,
+    preserving_state,
 )
 from sklearn_ical.samples import PredictionSamples
 
 
 @dataclass(frozen=True)
 class Members:
-    """Fitted models and how to read their answers.
+    """Fitted models and how to read their predictions.
 
     Attributes
     ----------
-    owner : str
+    caller : str
         The sampler they belong to, for messages.
     names : list of str
         Their names in messages.
     models : list
         The models.
     weights : array of shape (n_members,) or None
-        How much each counts, of sum 1; None for equal weights.
+        Weight of each, of sum 1; None for equal weights.
     classes : array of shape (n_classes,) or None
         The classes of the draws; None for the union of those of the models.
     columns : list of int arrays or None
-        For each model the places in `classes` of its own columns; None finds them by label.
+        For each model the indices in `classes` of its own columns; None finds them by label.
     features : list of int arrays or None
-        For each model the columns of `X` that it knows; None for all of them.
+        For each model the columns of `X` that it uses; None for all of them.
     mean_differs : str
         See `Draws`.
     """
 
-    owner: str
+    caller: str
     names: list[str]
     models: list[Any]
     weights: Any = None
@@ -60,60 +61,60 @@ class Members:
     def take(self, chosen: np.ndarray, weights: np.ndarray | None) -> "Members":
         """Return some of the members, with their weights."""
 
-        def some(items: list[Any] | None) -> Any:
+        def chosen_of(items: list[Any] | None) -> Any:
             return None if items is None else [items[k] for k in chosen]
 
         return replace(
             self,
-            names=some(self.names),
-            models=some(self.models),
-            columns=some(self.columns),
-            features=some(self.features),
+            names=chosen_of(self.names),
+            models=chosen_of(self.models),
+            columns=chosen_of(self.columns),
+            features=chosen_of(self.features),
             weights=weights,
         )
 
 
 def make_draws(members: Members) -> Any:
-    """Check members, all of one sort, and return them as draws."""
+    """Check members, all of one kind, and return them as draws."""
     sorts = [_sort_of(members, k) for k in range(len(members.models))]
     if len(set(sorts)) > 1:
         a, b = (members.names[sorts.index(sort)] for sort in ("classifier", "regressor"))
         raise UnsupportedModelError(
             "Members must be all classifiers or all regressors. Got classifier "
-            f"{a} and regressor {b} in {members.owner}."
+            f"{a} and regressor {b} in {members.caller}."
         )
     return RegressorDraws(members) if sorts[0] == "regressor" else ClassifierDraws(members)
 
 
 def _sort_of(members: Members, k: int) -> str:
-    """Return whether a member is a classifier or a regressor, or say what is wrong with it."""
-    name, model, owner = members.names[k], members.models[k], members.owner
+    """Return whether a member is a classifier or a regressor; raise if it cannot be used."""
+    name, model, caller = members.names[k], members.models[k], members.caller
     predicts = hasattr(model, "predict") or hasattr(model, "predict_proba")
     if isinstance(model, type) or not predicts:
         hint = "pass fitted models"
         if _array.is_array(model):
             hint = "stack arrays with PredictionSamples.from_array(stack, layout='KNC')"
-        raise UnsupportedModelError(f"Member {name} of {owner} has no predict method; {hint}.")
+        raise UnsupportedModelError(f"Member {name} of {caller} has no predict method; {hint}.")
     if not is_fitted(model):
-        raise not_fitted(f"Member {name} of {owner}")
-    check_single_output(model, f"Member {name} of {owner}")
+        raise not_fitted(f"Member {name} of {caller}")
+    check_single_output(model, f"Member {name} of {caller}")
     sort = "classifier" if hasattr(model, "predict_proba") else estimator_type(model)
     placed = members.columns is not None and hasattr(model, "predict_proba")
     if sort == "classifier" and not placed and not hasattr(model, "classes_"):
         raise UnsupportedModelError(
-            f"Member {name} of {owner} is a classifier but has no classes_, so its columns cannot "
+            f"Member {name} of {caller} is a classifier but has no classes_, so its columns cannot "
             "be named."
         )
     if sort not in ("classifier", "regressor"):
         raise UnsupportedModelError(
-            f"Member {name} of {owner} must be a classifier or a regressor. Got a model that has "
-            "no predict_proba and does not say what it is; drop it."
+            f"Member {name} of {caller} must be a classifier or a regressor. Got a model that has "
+            "no predict_proba and no estimator type; drop it."
         )
     return sort
 
 
 class ClassifierDraws:
-    """Classifiers as draws; all of them voting makes samples of kind "label"."""
+    """Classifiers as draws; if all of them vote, samples are of kind "label"."""
 
     joint = False
 
@@ -128,7 +129,7 @@ class ClassifierDraws:
             seen = [np.asarray(model.classes_) for model in members.models]
             outer = [] if members.classes is None else [np.asarray(members.classes)]
             names = [f"member {name}" for name in members.names] + ["the model"] * len(outer)
-            check_labels_alike(seen + outer, names, members.owner)
+            check_one_type(zip(names, seen + outer, strict=True), members.caller)
             self.classes = np.unique(np.concatenate(seen + outer))
             self.columns = [np.searchsorted(self.classes, classes) for classes in seen]
         else:
@@ -150,7 +151,7 @@ class ClassifierDraws:
             votes = [self._votes(k, X, n_points) for k in range(self.n_draws)]
             values = np.stack(votes, axis=1)
         else:
-            # No more digits than each member has.
+            # The precision is that of the least precise member.
             digits = [getattr(model, "output_dtype", np.float64) for model in self.members.models]
             shape = (n_points, self.n_draws, len(self.classes))
             values = np.zeros(shape, min(digits, key=lambda dtype: np.dtype(dtype).itemsize))
@@ -169,13 +170,13 @@ class ClassifierDraws:
         proba = _ask(members, k, "predict_proba", X)
         if proba.shape != (n_points, len(self.columns[k])):
             raise UnsupportedModelError(
-                f"predict_proba of member {members.names[k]} of {members.owner} must have shape "
+                f"predict_proba of member {members.names[k]} of {members.caller} must have shape "
                 f"{(n_points, len(self.columns[k]))}. Got {proba.shape}."
             )
         return _checked(proba, "proba", members, k)
 
     def _votes(self, k: int, X: Any, n_points: int) -> np.ndarray:
-        """Return the places in `classes` of the labels that member k predicts, (n_points,)."""
+        """Return the indices in `classes` of the labels that member k predicts, (n_points,)."""
         members = self.members
         labels = _ask(members, k, "predict", X)
         classes = np.asarray(members.models[k].classes_)
@@ -186,7 +187,7 @@ class ClassifierDraws:
         if not shaped or (classes[places] != labels).any():
             got = labels[classes[places] != labels][0] if shaped else f"shape {labels.shape}"
             raise UnsupportedModelError(
-                f"predict of member {members.names[k]} of {members.owner} must give one of "
+                f"predict of member {members.names[k]} of {members.caller} must give one of "
                 f"classes_ for each of {n_points} rows. Got {got}."
             )
         return self.columns[k][places]
@@ -220,45 +221,33 @@ class RegressorDraws:
                 raise UnsupportedModelError(
                     f"Members must predict the same targets. Got shape {outputs[0].shape} from "
                     f"member {members.names[0]} and {y.shape} from member {members.names[k]} of "
-                    f"{members.owner}."
+                    f"{members.caller}."
                 )
             outputs.append(y)
         return PredictionSamples.trusted(np.stack(outputs, axis=1), "value", weights=self.weights)
 
 
-def check_labels_alike(seen: list[np.ndarray], names: list[str], owner: str) -> None:
-    """Refuse texts among numbers, which numpy would turn into texts."""
-    labels = [label for classes in seen for label in classes.tolist()]
-    places = [name for name, classes in zip(names, seen, strict=True) for _ in classes]
-    for label, place in zip(labels, places, strict=True):
-        if isinstance(label, str) != isinstance(labels[0], str):
-            raise UnsupportedModelError(
-                f"There must be one type of class label. Got {labels[0]!r} in {places[0]} and "
-                f"{label!r} in {place} of {owner}."
-            )
-
-
 def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
-    """Return what a method of member k says of `X`, of which it may know some columns only."""
+    """Return the output of a method of member k for `X`, of which it may use only some columns."""
     rows = X if members.features is None else X[:, members.features[k]]
     try:
-        with untouched(members.models[k]):
+        with preserving_state(members.models[k]):
             return np.asarray(getattr(members.models[k], method)(rows))
     except (NotFittedError, MemoryError):
         raise
     except Exception as err:
         sort = ValueError if isinstance(err, ValueError) else UnsupportedModelError
         raise sort(
-            f"Member {members.names[k]} of {members.owner} cannot predict these rows. "
+            f"Member {members.names[k]} of {members.caller} cannot predict these rows. "
             f"{str(err) or type(err).__name__}"
         ) from err
 
 
 def _checked(output: np.ndarray, kind: Kind, members: Members, k: int) -> np.ndarray:
-    """Return the predictions of one member, checked; what is wrong with them names the member."""
+    """Return the predictions of one member, checked; errors name the member."""
     try:
         return PredictionSamples(output[:, None], kind).values[:, 0]
     except (TypeError, ValueError) as err:
         raise UnsupportedModelError(
-            f"Member {members.names[k]} of {members.owner} gives no usable predictions. {err}"
+            f"Member {members.names[k]} of {members.caller} gives no usable predictions. {err}"
         ) from err

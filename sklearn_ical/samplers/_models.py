@@ -1,4 +1,4 @@
-"""What can be told of a model from the outside: name, sort, outputs, whether it is fitted."""
+"""Properties of a model of any kind: name, type, outputs, whether it is fitted."""
 
 import copy
 import sys
@@ -30,12 +30,12 @@ def name_of(model: Any) -> str:
 
 
 def estimator_type(model: Any) -> str | None:
-    """Return "classifier", "regressor", "clusterer" and so on, or None where nothing tells."""
+    """Return "classifier", "regressor", "clusterer" and so on, or None if unknown."""
     sort = getattr(model, "_estimator_type", None)
     if hasattr(model, "__sklearn_tags__"):
         try:
             sort = get_tags(model).estimator_type
-        except (AttributeError, TypeError, ValueError):  # of a class, or of a half-built model
+        except (AttributeError, TypeError, ValueError):  # for a class, or a half-built model
             pass
     if sort is None and (hasattr(model, "predict_proba") or hasattr(model, "classes_")):
         return "classifier"
@@ -43,7 +43,7 @@ def estimator_type(model: Any) -> str | None:
 
 
 def is_fitted(model: Any) -> bool:
-    """Tell whether a model was fitted; True also where it does not say."""
+    """Return whether a model was fitted; True also if that is unknown."""
     if callable(getattr(model, "is_fitted", None)):
         return bool(model.is_fitted())
     if not isinstance(model, BaseEstimator) or not hasattr(model, "fit"):
@@ -52,36 +52,55 @@ def is_fitted(model: Any) -> bool:
         check_is_fitted(model)
     except NotFittedError:
         return False
-    except AttributeError:  # around a model that is no scikit-learn estimator
+    except AttributeError:  # around a model that is not a scikit-learn estimator
         return True
     return True
 
 
 def not_fitted(model: Any) -> NotFittedError:
-    """Return the error for a model, or what a text names, that was never fitted."""
+    """Return the error for a model, or a name of one, that was never fitted."""
     name = model if isinstance(model, str) else name_of(model)
     return NotFittedError(f"{name} is not fitted yet. Call fit on the labeled data before query.")
 
 
-def kept(model: Any) -> Any:
-    """Return a shallow copy of an estimator that a later fit does not reach, nor its steps."""
+def frozen_copy(model: Any) -> Any:
+    """Return a shallow copy of an estimator that a later fit does not change, nor its steps."""
     if not isinstance(model, BaseEstimator):
         return model
     copied = copy.copy(model)
-    # Those that fit what they hold in place.
+    # Estimators that fit the models inside in place.
     for holder, name in ((Pipeline, "steps"), (FeatureUnion, "transformer_list")):
         if isinstance(model, holder):
-            setattr(copied, name, [(key, kept(part)) for key, part in getattr(model, name)])
+            setattr(copied, name, [(key, frozen_copy(step)) for key, step in getattr(model, name)])
     return copied
 
 
 def is_search(model: Any) -> bool:
-    """Tell whether a model is a search for parameters, fitted or not."""
-    if isinstance(model, TunedThresholdClassifierCV):  # which keeps the model that it was given
+    """Return whether a model is a search for parameters, fitted or not."""
+    if isinstance(model, TunedThresholdClassifierCV):  # which keeps the model given to it
         return False
-    # Of its own: some wrappers pass on the attributes of the model inside.
-    own = getattr(model, "__dict__", {})
-    return "best_estimator_" in own or {"estimator", "refit", "scoring"} <= own.keys()
+    # By __dict__: some wrappers delegate attributes to the model inside.
+    attributes = getattr(model, "__dict__", {})
+    return "best_estimator_" in attributes or {"estimator", "refit", "scoring"} <= attributes.keys()
+
+
+def is_learner(model: Any) -> bool:
+    """Return whether a model is a learner or a committee, of this package or as in modAL."""
+    return hasattr(model, "learner_list") or hasattr(model, "teach")
+
+
+def model_inside(model: Any) -> Any:
+    """Return the model chosen by a search, or inside a frozen model or a learner; else None.
+
+    A committee holds several models.
+    """
+    if is_search(model):
+        return chosen_by(model)
+    if isinstance(model, FrozenEstimator):
+        return model.estimator
+    if is_learner(model) and not hasattr(model, "learner_list"):
+        return getattr(model, "estimator_", model.estimator)
+    return None
 
 
 def chosen_by(search: Any) -> Any:
@@ -97,14 +116,14 @@ def chosen_by(search: Any) -> Any:
 
 
 def refittable(model: Any) -> Any:
-    """Return what a fit would fit: of a search the model it chose, of a frozen model the model."""
+    """Return the model to refit: of a search the one it chose, of a frozen model the one inside."""
     while isinstance(model, FrozenEstimator) or is_search(model):
         model = model.estimator if isinstance(model, FrozenEstimator) else chosen_by(model)
     return model
 
 
 def check_single_output(model: Any, name: str | None = None) -> None:
-    """Refuse classifiers of several outputs at once, whose draws would have no one class axis."""
+    """Raise if a classifier has several outputs, as draws have a single class axis."""
     n_outputs = _n_class_outputs(model)
     if n_outputs is not None:
         outputs = "1 class output, in a column" if n_outputs == 1 else f"{n_outputs} class outputs"
@@ -127,20 +146,20 @@ def _n_class_outputs(model: Any) -> int | None:
     return n_units if getattr(model, "out_activation_", "") == "logistic" and n_units > 1 else None
 
 
-def torch_file(name: str, owner: str) -> Any:
-    """Return a file of this package that knows torch, or say how to install it."""
+def torch_file(name: str, caller: str) -> Any:
+    """Return a file of this package that needs torch; raise if torch is not installed."""
     try:
         return import_module(f"sklearn_ical.samplers._torch.{name}")
     except ImportError as err:
         if (err.name or "").partition(".")[0] != "torch":
             raise
         raise ImportError(
-            f'{owner} requires torch. Install it with "pip install sklearn-ical[torch]".'
+            f'{caller} requires torch. Install it with "pip install sklearn-ical[torch]".'
         ) from err
 
 
 def is_net(model: Any) -> bool:
-    """Tell whether a model is a torch module or a skorch net, without loading either package."""
+    """Return whether a model is a torch module or a skorch net, without loading either package."""
     packages = {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
     module = "torch" in packages and hasattr(model, "named_parameters")
     return module or ("skorch" in packages and hasattr(model, "evaluation_step"))
@@ -152,12 +171,12 @@ def net_in(model: Any) -> Any:
     Parameters
     ----------
     model : object
-        Of any kind. Neither torch nor skorch is loaded to tell.
+        Of any kind. Neither torch nor skorch is loaded.
 
     Returns
     -------
     net : skorch net, torch.nn.Module or None
-        None where the model has nothing to do with torch.
+        None if the model does not use torch.
     """
     while not is_net(model):
         if isinstance(model, Pipeline) and model.steps:
@@ -172,21 +191,21 @@ def net_in(model: Any) -> Any:
 
 
 def _holds_net(model: Any) -> bool:
-    """Tell whether there is a net anywhere in a model."""
+    """Return whether there is a net anywhere in a model."""
     if "torch" not in sys.modules or isinstance(model, type):
         return False
     try:
         params = model.get_params(deep=True) if hasattr(model, "get_params") else {}
-    except AttributeError:  # of an estimator that does not keep its parameters
+    except AttributeError:  # for an estimator that does not keep its parameters
         params = {}
     return net_in(model) is not None or any(is_net(value) for value in params.values())
 
 
 @contextmanager
-def untouched(model: Any) -> Iterator[None]:
-    """Bring back what predictions of a net change: its modes, and global random numbers.
+def preserving_state(model: Any) -> Iterator[None]:
+    """Restore the state that predictions of a net change: its modes and the global generators.
 
-    Modes are those of a net that the model ends in. Models without nets are left alone.
+    Modes are those of a net that the model ends in. Ignored for models without nets.
 
     Parameters
     ----------
@@ -199,7 +218,7 @@ def untouched(model: Any) -> Iterator[None]:
     """
     around, net = nullcontext(), net_in(model)
     if net is not None:
-        around = torch_file("_traces", "A net").untouched(net)
+        around = torch_file("_traces", "A net").preserving_net(net)
     elif _holds_net(model):
         around = torch_file("_traces", "A net").same_generators()
     with around:
@@ -210,8 +229,8 @@ def untouched(model: Any) -> Iterator[None]:
 def seeded_training(model: Any, seed: int) -> Iterator[None]:
     """Seed the training of a model with nets, which take no `random_state`.
 
-    Nets are trained by the global generators of torch, numpy and Python, which come back as they
-    were. Models without nets are left alone.
+    Nets are trained by the global generators of torch, numpy and Python, which are restored at
+    the end. Ignored for models without nets.
 
     Parameters
     ----------

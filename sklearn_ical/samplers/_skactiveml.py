@@ -8,28 +8,22 @@ from sklearn.utils import check_array
 
 from sklearn_ical import _array
 from sklearn_ical._typing import Integer, Seed
-from sklearn_ical.samplers._base import (
-    BaseSampler,
-    Draws,
-    DrawsAround,
-    SamplerAround,
-    TransformedDraws,
-)
+from sklearn_ical.samplers._base import BaseSampler, Draws, get_sampler
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._models import is_fitted, name_of, not_fitted
-from sklearn_ical.samplers._registry import get_sampler
+from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samples import PredictionSamples
 
 
 def find_sampler(model: Any) -> BaseSampler | None:
     """Return the sampler of the model inside a wrapper that has draws of its own, or None."""
-    # By vars: wrappers pass on every attribute that they lack to the model inside.
-    own = vars(model)
-    if not {"estimator", "missing_label"} <= set(own):
+    # By vars: wrappers delegate every attribute that they lack to the model inside.
+    attributes = vars(model)
+    if not {"estimator", "missing_label"} <= set(attributes):
         return None
-    inner = own.get("estimator_", own["estimator"])
-    if not is_fitted(inner) or not own.get("is_fitted_", True):
-        raise _without_fit(model, inner) if "estimator_" in own else not_fitted(model)
+    inner = attributes.get("estimator_", attributes["estimator"])
+    if not is_fitted(inner) or not attributes.get("is_fitted_", True):
+        raise _without_fit(model, inner) if "estimator_" in attributes else not_fitted(model)
     sampler = get_sampler(inner)
     return None if isinstance(sampler, BootstrapSampler) else WrappedSampler(model, sampler)
 
@@ -50,12 +44,12 @@ class _Rows:
     """Reads rows as the wrappers read them: frames become arrays."""
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return `X` as an array of whatever type."""
+        """Return `X` as an array of any type."""
         return check_array(X, dtype=None, allow_nd=True)
 
 
 class _WiderDraws(DrawsAround):
-    """Draws of a classifier among more classes, those that it never saw with probability 0."""
+    """Draws of a classifier among more classes, with probability 0 for those that it never saw."""
 
     def __init__(self, inner: Draws, classes: Any) -> None:
         super().__init__(inner)
@@ -82,7 +76,7 @@ class _WiderDraws(DrawsAround):
 
 
 def _without_fit(model: Any, inner: Any) -> NotFittedError:
-    """Return the error for a wrapper that went on without a fit of the model inside."""
+    """Return the error for a wrapper that continued without a fit of the model inside."""
     return NotFittedError(
         f"{name_of(model)} could not fit its {name_of(inner)} on the labels that it was given, and "
         "predicts by counting them. Fit it on more labels before query, or choose the next rows "

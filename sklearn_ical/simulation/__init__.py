@@ -1,4 +1,4 @@
-"""The active-learning loop as plain data: simulate, compare, stop in time, resume."""
+"""The active-learning loop as plain data: simulate, compare, stop early, resume."""
 
 from sklearn_ical.simulation._compare import compare_strategies
 from sklearn_ical.simulation._comparison import ComparisonResult, Estimate, Failure, Summary
@@ -6,7 +6,6 @@ from sklearn_ical.simulation._result import Round, SimulationResult
 from sklearn_ical.simulation._simulate import read_checkpoint, simulate
 from sklearn_ical.simulation._start import balanced_rows
 from sklearn_ical.simulation._stopping import (
-    Budget,
     OverallUncertainty,
     Patience,
     RoundState,
@@ -16,7 +15,6 @@ from sklearn_ical.simulation._stopping import (
 )
 
 __all__ = [
-    "Budget",
     "ComparisonResult",
     "Estimate",
     "Failure",

@@ -42,6 +42,7 @@ def compare_strategies(
     cv: Any = None,
     initial: Initial = None,
     cost: Numbers | None = None,
+    features: Any = None,
     stopping: StoppingRule | Sequence[StoppingRule] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     n_jobs: Integer | None = None,
@@ -50,15 +51,17 @@ def compare_strategies(
 ) -> ComparisonResult:
     """Simulate active learning with every strategy and every seed.
 
-    The runs of one seed are paired: they start from the same initial rows, and their models get
-    the same random state in each round, so differences between strategies are not differences of
-    luck. A run that fails is reported and costs none of the others.
+    The runs of one seed are paired: they start from the same initial rows, and their models get the
+    same random state in each round, so differences between strategies are not due to chance. A run
+    that fails is reported and does not affect the others.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
     estimator, X, y, n_initial, batch_size, n_rounds, budget, scoring
         As in :func:`simulate`; `y` holds all labels.
-    X_test, y_test, cv, initial, cost, stopping
+    X_test, y_test, cv, initial, cost, features, stopping
         As in :func:`simulate`; one of `X_test` with `y_test` and `cv` must be given.
     strategies : dict of str to BaseQuery or str, or list of BaseQuery or str
         The strategies by their labels in the result. In a list, the label of an object is the
@@ -67,10 +70,10 @@ def compare_strategies(
     seeds : int or iterable of int, default=10
         The runs of each strategy: a number of seeds from 0 on, or the seeds themselves.
     checkpoint : path, default=None
-        A folder that gets one checkpoint for each run. What they hold already is not done again.
+        A folder for one checkpoint of each run. Recorded steps are not repeated.
     n_jobs : int, default=None
-        Workers of joblib, as everywhere in scikit-learn. The numbers are the same for any number
-        of them, wall times apart.
+        Workers of joblib, as everywhere in scikit-learn. The results are the same for any number of
+        them, except for wall times.
     callback : callable, default=None
         Called in this process as ``callback(name, seed)`` when a run has ended, in any order.
     verbose : int, default=0
@@ -79,12 +82,12 @@ def compare_strategies(
     Returns
     -------
     comparison : ComparisonResult
-        All results, what failed, and their summary.
+        All results, the failures, and a summary.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, before any work; also if every single run failed.
+        If an argument is not valid, before any work; also if all runs failed.
     CheckpointError
         If a checkpoint belongs to another simulation, is damaged or in use.
 
@@ -112,11 +115,11 @@ def compare_strategies(
     named = _check_strategies(strategies)
     wanted = _check_seeds(seeds)
     plans = {
-        name: Plan.of(
+        name: Plan.from_arguments(
             "compare_strategies", estimator, X, y, strategy, n_initial=n_initial,
             batch_size=batch_size, n_rounds=n_rounds, budget=budget, scoring=scoring,
             X_test=X_test, y_test=y_test, cv=cv, initial=initial, oracle=None, cost=cost,
-            stopping=stopping, callbacks=None,
+            features=features, stopping=stopping, callbacks=None,
         )
         for name, strategy in named.items()
     }  # fmt: skip
@@ -144,8 +147,8 @@ def compare_strategies(
 
 
 def _prepare(plan: Plan, seeds: list[int], *, checkpointed: bool) -> None:
-    """Refuse a budget that does not cover the start, and hash the data here, once."""
-    for seed in seeds:
+    """Raise if the budget does not cover the start, and hash the data here, once."""
+    for seed in seeds if plan.costs is not None else ():
         plan.initial_rows(seed)
     if checkpointed:
         plan.header  # noqa: B018  (kept, it goes to the workers with the plan)
@@ -154,9 +157,9 @@ def _prepare(plan: Plan, seeds: list[int], *, checkpointed: bool) -> None:
 def _one_run(
     name: str, seed: int, plan: Plan, checkpoint: Path | None, caller: int
 ) -> tuple[str, int, SimulationResult | Failure, set[tuple[str, type[Warning]]]]:
-    """Run one simulation; an error is returned, so that the others go on.
+    """Run one simulation; an error is returned, so that the others continue.
 
-    Warnings in another process than the caller's are returned, too, for the caller to hear them.
+    Warnings in another process than the caller's are returned, too, to be shown there.
     """
     if os.getpid() == caller:
         return name, seed, _result_or_failure(name, seed, plan, checkpoint), set()
@@ -170,8 +173,8 @@ def _one_run(
 def _end_with(caller: int) -> None:
     """End this worker within a second after its caller was killed.
 
-    It would go on, and hold the checkpoint that the caller's user wants to resume. What it has in
-    hand is lost, as it is where it is killed itself.
+    Otherwise it would continue, and lock the checkpoint that the user wants to resume. Its
+    unfinished step is lost, as if it had been killed itself.
     """
 
     def watch() -> None:
@@ -179,7 +182,7 @@ def _end_with(caller: int) -> None:
             time.sleep(0.5)
         os._exit(1)
 
-    if os.getppid() == caller:  # no worker on another machine, or of another process's pool
+    if os.getppid() == caller:  # not a worker on another machine, or of another process's pool
         threading.Thread(target=watch, daemon=True).start()
 
 
@@ -211,8 +214,8 @@ def _collect(
         raise error
     if failures:
         warn(
-            f"{len(failures)} of {len(runs)} runs failed and are left out; `failures` of the "
-            f"result says how. The first, {failures[0].strategy} with seed {failures[0].seed}: "
+            f"{len(failures)} of {len(runs)} runs failed and are left out; see `failures` of the "
+            f"result. The first, {failures[0].strategy} with seed {failures[0].seed}: "
             f"{failures[0].error}",
             RunFailedWarning,
         )
@@ -233,7 +236,7 @@ def _check_strategies(strategies: Any) -> dict[str, Any]:
         named = dict(zip(labels, listed, strict=True))
         if len(named) < len(listed):
             raise ValueError(
-                "strategies must be a dict of names where a class or a name is there twice. Got "
+                "strategies must be a dict of names if a class or a name occurs twice. Got "
                 f"{labels} in compare_strategies."
             )
     else:
@@ -254,10 +257,10 @@ def _check_seeds(seeds: Any) -> list[int]:
     """Return distinct seeds."""
     if not isinstance(seeds, Iterable):
         return list(range(check_integer(seeds, "seeds", "compare_strategies")))
-    owner = "compare_strategies"
-    checked = [check_integer(seed, "Each of seeds", owner, minimum=0) for seed in seeds]
+    caller = "compare_strategies"
+    checked = [check_integer(seed, "Each of seeds", caller, minimum=0) for seed in seeds]
     if not checked or len(set(checked)) < len(checked):
-        raise ValueError(f"seeds must be distinct integers >= 0. Got {checked} in {owner}.")
+        raise ValueError(f"seeds must be distinct integers >= 0. Got {checked} in {caller}.")
     return checked
 
 

@@ -1,4 +1,4 @@
-"""What a comparison leaves behind: all results, and their summary seed by seed."""
+"""The result of a comparison: all runs, and their summary seed by seed."""
 
 import math
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ class Failure:
     Attributes
     ----------
     strategy, seed : str, int
-        Which run it was.
+        The run that failed.
     error, traceback : str
-        The error's class and message, and where it came from.
+        The error's class and message, and its traceback.
     result : SimulationResult
-        What had been done before.
+        The rounds before the error.
     """
 
     strategy: str
@@ -34,7 +34,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over seeds and its standard error, NaN where there is one seed only."""
+    """A mean over seeds and its standard error, NaN for a single seed."""
 
     mean: float
     error: float
@@ -58,18 +58,18 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the runs of one strategy come to, in one metric.
+    """Summary of the runs of one strategy in one metric.
 
     Attributes
     ----------
     strategy, metric : str
         Name of the strategy and of the metric; higher is better.
     n_runs : int
-        Seeds that ended well.
+        Number of seeds whose run did not fail.
     final : Estimate
         The metric after the last round.
     area : Estimate
-        Area under the curve of the metric over what the labels cost, as its mean height, over the
+        Area under the curve of the metric over the cost of the labels, as its mean height, over the
         range that all strategies' runs of the same seed cover.
     difference : Estimate or None
         Area minus the baseline's area of the same seed; None for the baseline itself.
@@ -112,6 +112,8 @@ class Summary:
 class ComparisonResult:
     """All runs of a comparison; ``print(comparison)`` shows their summary.
 
+    Read more in the :ref:`User Guide <simulation>`.
+
     Attributes
     ----------
     results : dict of str to dict of int to SimulationResult
@@ -135,7 +137,7 @@ class ComparisonResult:
         return tuple(dict.fromkeys(name for result in runs for name in result.scores))
 
     def summarize(self, baseline: str | None = None) -> tuple[Summary, ...]:
-        """Condense the runs to means over seeds, compared seed by seed with a baseline.
+        """Summarize the runs by means over seeds, compared seed by seed with a baseline.
 
         Parameters
         ----------
@@ -209,7 +211,7 @@ class ComparisonResult:
             for name, of_seed in self.results.items()
             for seed, result in of_seed.items()
         ]
-        # Columns that some runs lack come to stand where they do in the others.
+        # Columns that some runs lack are placed as in the others.
         names = dict.fromkeys(name for *_, columns in runs for name in columns)
         table: dict[str, list[Any]] = {"strategy": [], "seed": [], **{name: [] for name in names}}
         for strategy, seed, n_rounds, columns in runs:

@@ -1,4 +1,4 @@
-"""What makes two simulations the same: plain descriptions of their inputs, and how they differ."""
+"""Identity of simulations: plain descriptions of their inputs, and their differences."""
 
 import math
 import types
@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn_ical import __version__
 from sklearn_ical._validation import n_rows
 
-# Parameters that change nothing about the result, or that the simulation sets itself.
+# Parameters that do not affect the result, or that the simulation sets itself.
 WITHOUT_EFFECT = {"n_jobs", "random_state", "verbose"}
 
 
@@ -44,12 +44,12 @@ def describe(value: Any) -> Any:
         return _name(value)
     try:
         return f"{_name(type(value))} {joblib.hash(value)}"
-    except Exception:  # whatever an object that cannot be pickled raises
+    except Exception:  # any error of an object that cannot be pickled
         return {"class": _name(type(value)), **describe(getattr(value, "__dict__", {}))}
 
 
 def _describe_function(function: Any) -> dict[str, Any]:
-    """Return the name of a function of Python, and what its code and its context hold."""
+    """Return the name of a Python function, and the contents of its code and its context."""
 
     def code(block: types.CodeType) -> list[Any]:
         inner = [code(c) if isinstance(c, types.CodeType) else c for c in block.co_consts]
@@ -81,7 +81,7 @@ def describe_data(X: Any) -> Any:
 
 
 def differences(theirs: Any, ours: Any) -> list[str]:
-    """Say where two descriptions differ, as "strategy.n_reference is 200 there and 100 here"."""
+    """Return the differences, such as "strategy.n_reference is 200 there and 100 here"."""
     there, here = dict(_flat(theirs, "")), dict(_flat(ours, ""))
     found = []
     for key in dict.fromkeys([*there, *here]):
@@ -104,7 +104,7 @@ def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:
 
 
 def _hash(values: Any) -> str:
-    """Return a hash of values that does not depend on how they lie in memory."""
+    """Return a hash of values that does not depend on their memory layout."""
     if sparse.issparse(values):
         return str(joblib.hash([values.data, values.indices, values.indptr]))
     array = np.ascontiguousarray(values) if hasattr(values, "dtype") else values

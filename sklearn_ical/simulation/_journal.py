@@ -1,6 +1,6 @@
 """The checkpoint of a simulation: an append-only file of JSON lines, each on disk before the next.
 
-What the lines mean is the simulation's business; here they are kept, read and healed.
+The simulation defines what the lines mean; here they are written, read and repaired.
 """
 
 import json
@@ -13,7 +13,7 @@ from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._identity import differences
 
 FORMAT = 1
-# What each kind of event says.
+# Description of each kind of event.
 KEYS = {
     "picks": {"positions", "query_seconds"},
     "label": {"position", "label"},
@@ -23,9 +23,9 @@ _START = b'{"checkpoint": '  # how the first line of every checkpoint begins
 
 
 class Journal:
-    """A run's events: those that were recorded are read first, new ones are appended.
+    """A run's events: recorded ones are read first, new ones are appended.
 
-    Without a path nothing is kept. `header` is what the run is about, in JSON values; where
+    Without a path nothing is written. `header` describes the run, in JSON values; with
     `seed_is_free` its `random_state` is that of the checkpoint, if there is one.
     """
 
@@ -55,8 +55,8 @@ class Journal:
         if not isinstance(content, dict) or not KEYS[kind] <= content.keys():
             found = ", ".join(map(repr, event)) if isinstance(event, dict) else repr(event)
             raise CheckpointError(
-                f"{self.path} is no checkpoint of one simulation: line {self._next + 2} should "
-                f"hold {kind!r} and holds {found}. Move it away to start anew."
+                f"{self.path} is not a checkpoint of one simulation: line {self._next + 2} should "
+                f"hold {kind!r} and holds {found}. Move it away to start again."
             )
         self._next += 1
         return content
@@ -81,7 +81,7 @@ class Journal:
             _lock(self._file, path)
             data = path.read_bytes()
             header, self._recorded, whole = parse(data, path)
-            if whole < len(data):  # a torn last line
+            if whole < len(data):  # an incomplete last line
                 os.ftruncate(self._file, whole)
             if header is None:
                 write_line(self._file, self.header)
@@ -94,7 +94,7 @@ class Journal:
             raise
 
     def _compare(self, theirs: dict[str, Any]) -> None:
-        """Refuse to go on with what another simulation wrote."""
+        """Raise if the checkpoint was written by another simulation."""
         if self._seed_is_free:
             self.header["random_state"] = theirs.get("random_state")
         found = differences(theirs, self.header)
@@ -108,7 +108,7 @@ class Journal:
 
 
 def read_file(path: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the header and the events of a checkpoint that somebody may be writing."""
+    """Return the header and the events of a checkpoint, which may be in use."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -120,7 +120,7 @@ def read_file(path: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def write_line(file: int, content: dict[str, Any]) -> None:
-    """Append one line in one system call, so that a killed process leaves all of it or nothing."""
+    """Append one line in one system call, so that a killed process writes all of it or nothing."""
     data = (json.dumps(content) + "\n").encode()
     while data:  # a full disk or a signal may cut a write short
         data = data[os.write(file, data) :]
@@ -130,12 +130,12 @@ def write_line(file: int, content: dict[str, Any]) -> None:
 def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str, Any]], int]:
     """Return the header (None if there is none), the events, and the bytes that they take.
 
-    A torn last line is left out.
+    An incomplete last line is ignored.
     """
     if not (data.startswith(_START) or _START.startswith(data)):
         raise CheckpointError(
             f"checkpoint must be a path of a new file or of a checkpoint. Got {path}, which is a "
-            "file of another kind; it is left as it is."
+            "file of another kind; it was not changed."
         )
     *lines, torn = data.split(b"\n")
     events, whole = [], 0
@@ -145,8 +145,8 @@ def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str,
         except (ValueError, RecursionError) as error:
             if number < len(lines) or torn:
                 raise CheckpointError(
-                    f"{path} is damaged: line {number} is no JSON. Cut it off there, or move it "
-                    "away to start anew."
+                    f"{path} is damaged: line {number} is not JSON. Cut it off there, or move it "
+                    "away to start again."
                 ) from error
             break
         whole += len(line) + 1
@@ -154,10 +154,10 @@ def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str,
 
 
 def _lock(file: int, path: Path) -> None:
-    """Refuse a file that another process is writing; the lock ends with this process."""
+    """Raise if another process is writing the file; the lock ends with this process."""
     try:
         import fcntl
-    except ImportError:  # no POSIX system
+    except ImportError:  # not a POSIX system
         return
     patience = time.monotonic() + 2  # the workers of a comparison that was killed end soon
     while True:

@@ -9,31 +9,30 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from sklearn_ical._labels import label_array, missing_labels, plain_label
 from sklearn_ical._validation import (
     SLACK,
     check_costs,
     check_integer,
-    check_positions,
-    is_missing,
-    missing_rows,
     n_rows,
     sliceable,
+    take_rows,
 )
 from sklearn_ical.simulation._identity import describe, describe_data, versions
-from sklearn_ical.simulation._scoring import Scoring
-from sklearn_ical.simulation._start import balanced_rows
-from sklearn_ical.simulation._stopping import Budget, StoppingRule
-from sklearn_ical.strategies._resolve import resolve_strategy
+from sklearn_ical.simulation._scoring import Evaluation
+from sklearn_ical.simulation._start import check_initial, check_n_initial, initial_rows
+from sklearn_ical.simulation._stopping import StoppingRule, check_number
+from sklearn_ical.strategies._resolve import resolve_strategy, takes_labeled
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What `simulate` was asked for; `y` and `costs` as arrays, `n_rounds` and `budget` may be inf.
+    """The arguments of `simulate`; `y` and `costs` as arrays, `n_rounds` and `budget` may be inf.
 
-    `initial` is "balanced", "random" or the positions themselves.
+    `initial` is "balanced", "random", a strategy or the positions themselves.
     """
 
-    owner: str
+    caller: str
     estimator: Any
     X: Any
     y: np.ndarray | None
@@ -45,15 +44,16 @@ class Plan:
     n_rounds: float
     budget: float
     costs: np.ndarray | None
-    scoring: Scoring
+    features: Any
+    scoring: Evaluation
     oracle: Callable[[int], Any] | None
     rules: tuple[StoppingRule, ...]
     callbacks: tuple[Callable[..., Any], ...]
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
-        owner: str,
+        caller: str,
         estimator: Any,
         X: Any,
         y: Any,
@@ -70,28 +70,30 @@ class Plan:
         initial: Any,
         oracle: Any,
         cost: Any,
+        features: Any,
         stopping: Any,
         callbacks: Any,
     ) -> "Plan":
-        """Check the arguments of `simulate`; `owner` is the name of the function called."""
-        strategy = resolve_strategy(strategy, "strategy", owner)
-        _check_objects(estimator, strategy, oracle, owner)
+        """Check the arguments of `simulate`; `caller` is the name of the function called."""
+        strategy = resolve_strategy(strategy, "strategy", caller)
+        _check_objects(estimator, strategy, oracle, caller)
         n_points = n_rows(X, "X")
-        labels = _check_y(y, n_points, oracle, owner)
-        X_test = _check_test(X, labels, X_test, y_test, owner)
-        scorer = Scoring(estimator, scoring, X_test, y_test, cv)
-        rules = _check_rules(stopping, estimator, scorer.names, owner)
-        rounds, limit = _check_limits(n_rounds, budget, rules, owner)
-        costs = None if cost is None else check_costs(cost, n_points, owner, name="cost", what="X")
-        initial = _check_initial(initial, estimator, labels, n_points, owner)
-        n_initial = _check_n_initial(n_initial, initial, labels, n_points, owner)
+        labels = _check_y(y, n_points, oracle, caller)
+        X_test = _check_test(X, labels, X_test, y_test, caller)
+        scorer = Evaluation(estimator, scoring, X_test, y_test, cv)
+        rules = _check_rules(stopping, estimator, scorer.names, caller)
+        rounds, limit = _check_limits(n_rounds, budget, rules, caller)
+        costs = None if cost is None else check_costs(cost, n_points, caller, name="cost", what="X")
+        features = _check_features(features, n_points, caller)
+        initial = check_initial(initial, estimator, labels, n_points, caller)
+        n_initial = check_n_initial(n_initial, initial, labels, n_points, caller)
         if costs is None and n_initial > limit:
             raise ValueError(
-                f"budget must cover the {n_initial} initial labels. Got {limit:g} in {owner}; "
+                f"budget must cover the {n_initial} initial labels. Got {limit:g} in {caller}; "
                 "raise budget or lower n_initial."
             )
         return cls(
-            owner=owner,
+            caller=caller,
             estimator=estimator,
             X=sliceable(X),
             y=labels,
@@ -99,19 +101,20 @@ class Plan:
             n_points=n_points,
             initial=initial,
             n_initial=n_initial,
-            batch_size=check_integer(batch_size, "batch_size", owner),
+            batch_size=check_integer(batch_size, "batch_size", caller),
             n_rounds=rounds,
             budget=limit,
             costs=costs,
+            features=features,
             scoring=scorer,
             oracle=oracle,
-            rules=tuple(rule for rule in rules if not isinstance(rule, Budget)),
-            callbacks=_check_callbacks(callbacks, owner),
+            rules=rules,
+            callbacks=_check_callbacks(callbacks, caller),
         )
 
     @cached_property  # data are hashed once, not by each worker
     def header(self) -> dict[str, Any]:
-        """What the result follows from, `n_rounds`, `budget` and the seed apart."""
+        """What determines the result, except for `n_rounds`, `budget` and the seed."""
         rules = [{"class": type(rule).__name__, **describe(vars(rule))} for rule in self.rules]
         return {
             **versions(),
@@ -127,31 +130,35 @@ class Plan:
             "n_initial": self.n_initial,
             "batch_size": self.batch_size,
             "cost": describe_data(self.costs),
+            "features": describe_data(self.features),
             "stopping": rules,
             "oracle": self.oracle is not None,
         }
 
     def initial_rows(self, root: int) -> np.ndarray:
-        """Return the rows that are labeled from the start, refused if the budget is too small."""
-        if isinstance(self.initial, str):
-            rows = (
-                np.arange(self.n_points)
-                if self.y is None
-                else np.flatnonzero(~missing_rows(self.y))
-            )
-            if self.initial == "balanced":
-                rows = rows[balanced_rows(self.y[rows], self.n_initial, root)]  # type: ignore[index]
-            else:
-                rows = np.random.default_rng(root).permutation(rows)[: self.n_initial]
-        else:
-            rows = self.initial
+        """Return the rows that are labeled from the start; raise if they exceed the budget."""
+        rows = initial_rows(self.initial, self.X, self.y, self.n_initial, root, self.features)
         if self.costs is not None and math.fsum(self.costs[rows]) > self.budget * (1 + SLACK):
             raise ValueError(
                 f"budget must cover the {len(rows)} initial labels, which cost "
-                f"{math.fsum(self.costs[rows]):g}. Got {self.budget:g} in {self.owner}; raise "
+                f"{math.fsum(self.costs[rows]):g}. Got {self.budget:g} in {self.caller}; raise "
                 "budget or lower n_initial."
             )
         return rows
+
+    def rows_of_query(
+        self, strategy: Any, pool: np.ndarray, labeled: list[int], labels: list[Any]
+    ) -> dict[str, Any]:
+        """Return the labeled rows, and the features that a strategy reads, as arguments."""
+        given: dict[str, Any] = {}
+        if labeled and takes_labeled(strategy):
+            y_labeled = self.label_array(labeled, labels)
+            given = {"X_labeled": take_rows(self.X, labeled), "y_labeled": y_labeled}
+        if self.features is not None and "features" in strategy.query_tags().reads:
+            given["features"] = take_rows(self.features, pool)
+            if "X_labeled" in given:
+                given["labeled_features"] = take_rows(self.features, labeled)
+        return given
 
     def answer(self, row: int, *, initial: bool) -> Any:
         """Return the label of a row as a plain Python value, None if it is refused."""
@@ -159,89 +166,67 @@ class Plan:
             label = self.y[row]
         else:
             label = self.oracle(row)  # type: ignore[misc]
-        return (
-            None
-            if is_missing(label)
-            else _plain_label(label, classes=is_classifier(self.estimator))
-        )
+        return plain_label(label, classes=is_classifier(self.estimator))
 
     def label_array(self, rows: list[int], labels: list[Any]) -> np.ndarray:
-        """Return labels that were bought as the estimator gets them."""
+        """Return bought labels in the form that the estimator gets."""
         if self.y is not None and self.oracle is None and self.y.dtype != object:
             return self.y[rows]
-        return np.array(labels)
+        return label_array(labels, "labels", self.caller)
 
 
-def _plain_label(label: Any, *, classes: bool) -> Any:
-    """Return a label as a value that JSON keeps; an array of outputs as a list."""
-    if isinstance(label, np.generic | np.ndarray):
-        label = label.tolist()
-    for value in label if isinstance(label, list | tuple) and label else [label]:
-        number = isinstance(value, int | float) and math.isfinite(value) and abs(value) < 2**63
-        if not (number or isinstance(value, str)):
-            raise TypeError(
-                "A label must be text, a finite number of 64 bits, or a list of these for several "
-                f"outputs; None or NaN refuses. Got {label!r} of type {type(label).__name__}."
-            )
-    if classes and isinstance(label, float) and label != round(label):
-        raise TypeError(
-            f"A label for a classifier must be text or a whole number; None or NaN refuses. Got "
-            f"{label!r}."
-        )
-    return list(label) if isinstance(label, tuple) else label
-
-
-def _check_objects(estimator: Any, strategy: Any, oracle: Any, owner: str) -> None:
+def _check_objects(estimator: Any, strategy: Any, oracle: Any, caller: str) -> None:
     for name, value, methods in (
         ("estimator", estimator, ("fit", "predict", "get_params")),
         ("strategy", strategy, ("query", "get_params")),
     ):
         if isinstance(value, type):
             raise TypeError(
-                f"{name} must be an object, not a class. Got {value.__name__} in {owner}; write "
+                f"{name} must be an object, not a class. Got {value.__name__} in {caller}; write "
                 f"{value.__name__}()."
             )
         lacking = [method for method in methods if not hasattr(value, method)]
         if lacking:
             raise TypeError(
                 f"{name} must have the methods {', '.join(methods)}. Got "
-                f"{type(value).__name__} without {', '.join(lacking)} in {owner}."
+                f"{type(value).__name__} without {', '.join(lacking)} in {caller}."
             )
     if oracle is not None and not callable(oracle):
         raise TypeError(
             "oracle must be a function that takes a position in X and returns its label. Got "
-            f"{oracle!r} in {owner}."
+            f"{oracle!r} in {caller}."
         )
 
 
-def _check_y(y: Any, n_points: int, oracle: Any, owner: str) -> np.ndarray | None:
+def _check_y(y: Any, n_points: int, oracle: Any, caller: str) -> np.ndarray | None:
     """Return the labels as an array, or None where an oracle gives all of them."""
     if y is None:
         if oracle is None:
             raise ValueError(
-                f"y must hold the labels of X, unless an oracle gives them. Got neither in {owner}."
+                "y must hold the labels of X, unless an oracle gives them. Got neither in "
+                f"{caller}."
             )
         return None
-    labels = np.asarray(y)
+    labels = label_array(y, "y", caller)
     if labels.ndim == 0 or len(labels) != n_points:
         got = "no array" if labels.ndim == 0 else f"{len(labels)}"
         raise ValueError(
-            f"y must have one label for each of the {n_points} rows of X. Got {got} in {owner}."
+            f"y must have one label for each of the {n_points} rows of X. Got {got} in {caller}."
         )
     return labels
 
 
-def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, owner: str) -> Any:
+def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, caller: str) -> Any:
     """Return the rows to score on, with their columns in the order of `X`."""
     if y_test is not None:
-        labels = np.asarray(y_test)
-        if missing_rows(labels).any():
-            raise ValueError(f"y_test must have no missing labels. Got some in {owner}.")
+        labels = label_array(y_test, "y_test", caller)
+        if missing_labels(labels).any():
+            raise ValueError(f"y_test must have no missing labels. Got some in {caller}.")
         text = [array.dtype.kind in "US" for array in (labels, y) if array is not None]
         if len(set(text)) > 1 and "O" not in (labels.dtype.kind, y.dtype.kind):  # type: ignore[union-attr]
             raise TypeError(
                 "y_test must hold labels of the kind in y, texts or numbers. Got dtype "
-                f"{labels.dtype} where y has {y.dtype} in {owner}."  # type: ignore[union-attr]
+                f"{labels.dtype} where y has {y.dtype} in {caller}."  # type: ignore[union-attr]
             )
     if X_test is None or not (hasattr(X, "columns") and hasattr(X_test, "columns")):
         return X_test
@@ -249,73 +234,42 @@ def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, owner: s
     if sorted(map(str, names)) != sorted(map(str, found)):
         odd = set(map(str, names)) ^ set(map(str, found))
         raise ValueError(
-            f"X_test must have the columns of X. Got {sorted(odd)} in only one of them in {owner}."
+            f"X_test must have the columns of X. Got {sorted(odd)} in only one of them in {caller}."
         )
     return X_test if names == found else X_test[names]
 
 
-def _check_initial(
-    initial: Any, estimator: Any, y: np.ndarray | None, n_points: int, owner: str
-) -> Any:
-    """Return "balanced", "random" or an array of distinct positions."""
-    classes = y is not None and y.ndim == 1 and is_classifier(estimator)
-    if initial is None:
-        return "balanced" if classes else "random"
-    if isinstance(initial, str):
-        if initial not in ("balanced", "random"):
-            raise ValueError(
-                "initial must be 'balanced', 'random' or positions in X. Got "
-                f"{initial!r} in {owner}."
-            )
-        if initial == "balanced" and not classes:
-            raise ValueError(
-                "initial='balanced' needs a classifier and labels in y to balance. Got "
-                f"{type(estimator).__name__} {'without' if y is None else 'with'} y in {owner}; "
-                "use 'random' or positions."
-            )
-        return initial
-    rows = check_positions(initial, n_points, "initial", owner, "X")
-    if rows.ndim != 1 or not len(rows) or len(np.unique(rows)) < len(rows):
+def _check_features(features: Any, n_points: int, caller: str) -> Any:
+    """Return the features of all rows, sliceable; None for none."""
+    if features is None:
+        return None
+    if n_rows(features, "features") != n_points:
         raise ValueError(
-            f"initial must hold distinct positions in X, at least one. Got {initial!r} in {owner}."
+            f"features must have one row for each of the {n_points} rows of X. Got "
+            f"{n_rows(features)} in {caller}."
         )
-    return rows
-
-
-def _check_n_initial(
-    n_initial: Any, initial: Any, y: np.ndarray | None, n_points: int, owner: str
-) -> int:
-    """Return the number of initial rows; positions say it themselves."""
-    if not isinstance(initial, str):
-        return len(initial)
-    n_initial = check_integer(n_initial, "n_initial", owner)
-    known = n_points if y is None else int((~missing_rows(y)).sum())
-    if n_initial > known:
-        raise ValueError(
-            f"n_initial must not exceed the number of rows with a label, {known}. Got "
-            f"{n_initial} in {owner}."
-        )
-    return n_initial
+    return sliceable(features)
 
 
 def _check_limits(
-    n_rounds: Any, budget: Any, rules: tuple[StoppingRule, ...], owner: str
+    n_rounds: Any, budget: Any, rules: tuple[StoppingRule, ...], caller: str
 ) -> tuple[float, float]:
     """Return the number of rounds and the budget, inf where there is no limit."""
     if n_rounds is None and budget is None and not rules:
         raise ValueError(
-            f"{owner} needs to know when to stop: pass n_rounds, budget or stopping. Got None "
+            f"{caller} needs to know when to stop: pass n_rounds, budget or stopping. Got None "
             "for all of them."
         )
     if n_rounds is not None:
-        n_rounds = check_integer(n_rounds, "n_rounds", owner, minimum=0)
-    budgets = [rule.budget for rule in rules if isinstance(rule, Budget)]
-    budgets += [] if budget is None else [Budget(budget).budget]
-    return math.inf if n_rounds is None else n_rounds, min(budgets, default=math.inf)
+        n_rounds = check_integer(n_rounds, "n_rounds", caller, minimum=0)
+    if budget is not None:
+        check_number(budget, "budget", caller, above=0)
+    rounds, limit = (math.inf if value is None else value for value in (n_rounds, budget))
+    return rounds, limit
 
 
 def _check_rules(
-    stopping: Any, estimator: Any, metrics: tuple[str, ...] | None, owner: str
+    stopping: Any, estimator: Any, metrics: tuple[str, ...] | None, caller: str
 ) -> tuple[StoppingRule, ...]:
     if stopping is None:
         return ()
@@ -324,19 +278,19 @@ def _check_rules(
         if not isinstance(rule, StoppingRule):
             raise TypeError(
                 "stopping must be a rule or a list of rules, such as Patience(5) of "
-                f"sklearn_ical.simulation. Got {rule!r} in {owner}."
+                f"sklearn_ical.simulation. Got {rule!r} in {caller}."
             )
         rule.check(estimator, metrics)
     names = [type(rule).__name__ for rule in rules if rule.watches_models]
     if len(set(names)) < len(names):
         raise ValueError(
             f"stopping must not hold two rules of one class that measure models. Got {names} "
-            f"in {owner}."
+            f"in {caller}."
         )
     return rules
 
 
-def _check_callbacks(callbacks: Any, owner: str) -> tuple[Callable[..., Any], ...]:
+def _check_callbacks(callbacks: Any, caller: str) -> tuple[Callable[..., Any], ...]:
     if callbacks is None:
         return ()
     functions = tuple(callbacks) if isinstance(callbacks, list | tuple) else (callbacks,)
@@ -344,6 +298,6 @@ def _check_callbacks(callbacks: Any, owner: str) -> tuple[Callable[..., Any], ..
         if not callable(function):
             raise TypeError(
                 "callbacks must be a function of a RoundState, or a list of them. Got "
-                f"{function!r} in {owner}."
+                f"{function!r} in {caller}."
             )
     return functions

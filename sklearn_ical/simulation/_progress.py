@@ -1,4 +1,4 @@
-"""Progress bars on stderr, by rich, which is loaded only where they are asked for."""
+"""Progress bars on stderr, by rich, which is loaded only if they are requested."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

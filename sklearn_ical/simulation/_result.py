@@ -1,4 +1,4 @@
-"""What a simulation leaves behind: one plain record for each round, and arrays over the rounds."""
+"""The result of a simulation: one plain record for each round, and arrays over the rounds."""
 
 import math
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round of active learning: the labels bought and what the model fitted on them is worth.
+    """One round of active learning: the labels bought and the scores of the model fitted on them.
 
-    Two rounds are equal if all but their wall times is.
+    Two rounds are equal if everything but their wall times is.
 
     Attributes
     ----------
@@ -22,15 +22,15 @@ class Round:
     labels : tuple
         Their labels, as plain Python values.
     refused : tuple of int
-        Rows that were asked for in this round and not labeled. They are not asked for again.
+        Rows whose labels were requested in this round and refused. They are not requested again.
     n_labeled : int
         Labels known to the model of this round.
     cost : float
-        What these labels cost in total: their number where no costs were given.
+        Total cost of these labels: their number if no costs were given.
     scores : dict of str to float
         Every metric of the model; higher is better, NaN where the metric is not defined.
     measures : dict of str to float
-        What the stopping rules measured, by their class names.
+        Measures of the stopping rules, by their class names.
     fit_seconds, query_seconds : float
         Wall time of fitting the model and of choosing the rows (0 for the initial rows).
     """
@@ -49,7 +49,7 @@ class Round:
         return self._compared() == other._compared() if isinstance(other, Round) else NotImplemented
 
     def _compared(self) -> dict[str, Any]:
-        """Return what makes two rounds equal, with every NaN as None."""
+        """Return the values that decide equality, with every NaN as None."""
         kept = {k: v for k, v in vars(self).items() if k not in ("fit_seconds", "query_seconds")}
         for name in ("scores", "measures"):
             kept[name] = {k: None if math.isnan(v) else v for k, v in kept[name].items()}
@@ -60,7 +60,9 @@ class Round:
 class SimulationResult:
     """The rounds of one simulation, and the same as arrays.
 
-    Two results are equal if all but their wall times is.
+    Two results are equal if everything but their wall times is.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
@@ -82,13 +84,13 @@ class SimulationResult:
     labels : array of shape (n_labeled,) or (n_labeled, n_outputs)
         Their labels.
     refused : intp array of shape (n_refused,)
-        Rows of `X` that were asked for and not labeled.
+        Rows of `X` whose labels were requested and refused.
     n_labeled : int array of shape (n_rounds,)
         Labels known to the model of each round.
     cost : float array of shape (n_rounds,)
-        What these labels cost in total.
+        Total cost of these labels.
     scores, measures : dict of str to float array of shape (n_rounds,)
-        Every metric, higher is better, and what each stopping rule measured.
+        Every metric, higher is better, and the measures of each stopping rule.
     fit_seconds, query_seconds : float array of shape (n_rounds,)
         Wall times of each round.
 
@@ -116,7 +118,7 @@ class SimulationResult:
 
     @property
     def refused(self) -> np.ndarray:
-        """Rows of `X` that were asked for and not labeled; intp, (n_refused,)."""
+        """Rows of `X` whose labels were requested and refused; intp, (n_refused,)."""
         return np.array([row for r in self.rounds for row in r.refused], dtype=np.intp)
 
     @property
@@ -126,7 +128,7 @@ class SimulationResult:
 
     @property
     def cost(self) -> np.ndarray:
-        """What the labels of each round's model cost in total; float, (n_rounds,)."""
+        """Total cost of the labels of each round's model; float, (n_rounds,)."""
         return np.array([r.cost for r in self.rounds], dtype=float)
 
     @property
@@ -136,7 +138,7 @@ class SimulationResult:
 
     @property
     def measures(self) -> dict[str, np.ndarray]:
-        """What each stopping rule measured over the rounds, (n_rounds,) each."""
+        """The measures of each stopping rule over the rounds, (n_rounds,) each."""
         return self._columns("measures")
 
     @property
@@ -190,7 +192,7 @@ class SimulationResult:
 
 
 def to_frame(columns: Mapping[str, Any]) -> Any:
-    """Return columns as a pandas frame, or say how to install pandas."""
+    """Return columns as a pandas frame; raise if pandas is not installed."""
     try:
         import pandas
     except ImportError as error:

@@ -13,17 +13,18 @@ from sklearn.model_selection import check_cv
 
 from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
-from sklearn_ical.samplers import DeepEnsembleSampler, net_in, seeded_training, untouched
+from sklearn_ical.samplers import DeepEnsembleSampler
+from sklearn_ical.samplers._models import net_in, preserving_state, seeded_training
 
-# Names of columns of results beside the scores.
+# Names of columns of results besides the scores.
 TAKEN = {
     *("strategy", "seed", "round", "n_labeled", "n_refused", "cost"),
     *("fit_seconds", "query_seconds", "positions", "labels"),
 }
 
 
-class Scoring:
-    """What `scoring`, `X_test`, `y_test` and `cv` say together, checked."""
+class Evaluation:
+    """The combined arguments `scoring`, `X_test`, `y_test` and `cv`, checked."""
 
     def __init__(self, estimator: Any, scoring: Any, X_test: Any, y_test: Any, cv: Any) -> None:
         if (X_test is None) != (y_test is None):
@@ -61,7 +62,7 @@ class Scoring:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the metrics; None if only a call of the caller's function can tell."""
+        """Names of the metrics; None if only a call of the caller's function returns them."""
         if self.X_test is None and self.cv is None:
             return ()
         return tuple(self._scorers) if isinstance(self._scorers, Mapping) else None
@@ -75,7 +76,7 @@ class Scoring:
     def by_cv(self, estimator: Any, X: Any, y: np.ndarray, seed: int) -> dict[str, float]:
         """Return the scores of clones cross-validated on the labeled rows: means over the folds.
 
-        A fold in which a metric is not defined does not count.
+        A fold in which a metric is not defined is ignored.
         """
         splitter = copy.copy(check_cv(self.cv, y, classifier=is_classifier(estimator)))
         if hasattr(splitter, "random_state") and splitter.random_state is None:
@@ -93,7 +94,7 @@ class Scoring:
         return {name: _mean_defined([fold[name] for fold in folds]) for name in folds[0]}
 
     def _scores(self, model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-        with untouched(model):
+        with preserving_state(model):
             model = _with_classes_of(model, y)
             if isinstance(self._scorers, Mapping):
                 return {n: self._try(n, scorer, model, X, y) for n, scorer in self._scorers.items()}
@@ -106,7 +107,7 @@ class Scoring:
 
     @staticmethod
     def _try(name: str, scorer: Callable[..., Any], *arguments: Any) -> Any:
-        """Return a score, NaN where it is not defined; what is wrong in any case is raised."""
+        """Return a score, NaN where it is not defined; raise errors not due to the data."""
         try:
             found = scorer(*arguments)
         except ValueError as error:
@@ -124,7 +125,7 @@ def _mean_defined(values: list[float]) -> float:
 
 
 def _without_state(cv: Any) -> Any:
-    """Return the splitter without a generator of its own: each round seeds it anew."""
+    """Return the splitter without its own generator: each round seeds it again."""
     if isinstance(getattr(cv, "random_state", 0), numbers.Integral):
         return cv
     cv = copy.copy(cv)
@@ -153,7 +154,7 @@ def _scorers(estimator: Any, scoring: Any) -> Any:
 
 
 def _scorer(scoring: Any) -> Any:
-    """Return a scorer; that of the log loss knows the classes that the rows to score on lack."""
+    """Return a scorer; that of the log loss adds the classes that are missing in the rows."""
     return _neg_log_loss if scoring == "neg_log_loss" else get_scorer(scoring)
 
 
@@ -165,7 +166,7 @@ def _neg_log_loss(model: Any, X: Any, y: np.ndarray) -> float:
 
 
 class _WithClasses:
-    """A classifier as scorers see it, with probability 0 for classes it has never seen.
+    """A classifier for scorers, with probability 0 for classes that it has never seen.
 
     `known` are the classes of its columns, `classes` those and all others.
     """
@@ -191,7 +192,7 @@ class _WithClasses:
 
 
 def _with_classes_of(model: Any, y_test: np.ndarray) -> Any:
-    """Return a classifier that knows the classes of the test rows, too; others as they are."""
+    """Return a classifier that has the classes of the test rows, too; other models as they are."""
     own: Any = getattr(model, "classes_", None)
     if not is_classifier(model) or isinstance(own, list) or y_test.ndim != 1:
         return model

@@ -1,4 +1,4 @@
-"""simulate: rounds of active learning on rows whose labels are known or asked for one by one."""
+"""simulate: rounds of active learning on rows with known labels or labels from an oracle."""
 
 import logging
 import math
@@ -23,15 +23,16 @@ from sklearn_ical._typing import (
     Strategy,
     StrategyName,
 )
-from sklearn_ical._validation import SLACK, check_positions, take_rows, takes_labeled
+from sklearn_ical._validation import SLACK, check_positions, take_rows
 from sklearn_ical.exceptions import CheckpointError
-from sklearn_ical.samplers import seeded_training
+from sklearn_ical.samplers._models import seeded_training
 from sklearn_ical.simulation._journal import Journal, read_file
 from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
 from sklearn_ical.simulation._stopping import RoundState, StoppingRule
 from sklearn_ical.strategies import RandomQuery
+from sklearn_ical.strategies._resolve import needs_model
 
 _LOG = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ def simulate(
     random_state: Seed = None,
     oracle: Callable[[int], Any] | None = None,
     cost: Numbers | None = None,
+    features: Any = None,
     stopping: StoppingRule | Sequence[StoppingRule] | None = None,
     callbacks: Callback | Sequence[Callback] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -63,21 +65,22 @@ def simulate(
 ) -> SimulationResult:
     """Run active learning: buy labels round by round, and fit and score a model after each.
 
-    Each round lets the strategy choose among the rows without a label, asks for their labels and
-    fits a new clone of the estimator from scratch on all labels so far. Nothing that is passed
-    is changed.
+    In each round, the strategy chooses among the rows without a label, their labels are bought, and
+    a new clone of the estimator is fitted on all labels so far. Arguments are never changed.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
     estimator : estimator
         Cloned for each round; every `random_state` in it is set by the run. A skorch net has none:
-        the run seeds the generators that it is trained by, and brings them back.
+        the run seeds the generators that it is trained by, and restores them.
     X : array-like, sparse matrix, frame or list of n_points rows
         Rows whose labels may be bought.
     y : array-like of shape (n_points,) or (n_points, n_outputs), or None
-        Their labels, each looked at only once bought; NaN or None where there is none to buy.
-        With an `oracle`, the labels that are known already: only those of the initial rows are
-        taken from it, and None means that the oracle gives all of them.
+        Their labels, each used only once bought; NaN or None if there is none to buy. With an
+        `oracle`, the labels that are known already: only those of the initial rows are taken from
+        it, and None means that the oracle gives all of them.
     strategy : BaseQuery or str
         Chooses the rows; every `random_state` in it is set by the run. A name such as "margin"
         is the strategy with default parameters, also for a checkpoint; see
@@ -85,12 +88,12 @@ def simulate(
     n_initial : int, default=10
         Rows that are labeled from the start, before the first query.
     batch_size : int, default=1
-        Labels to buy in each later round; fewer where the budget or the rows end.
+        Labels to buy in each later round; fewer if the budget or the rows are exhausted.
     n_rounds : int, default=None
         Rounds after the first, which fits on the initial rows alone; None for no limit. One of
         `n_rounds`, `budget` and `stopping` must be given.
     budget : float, default=None
-        What all labels together may cost, initial ones included; their number without `cost`.
+        Largest total cost of the labels, initial ones included; their number without `cost`.
     scoring : str, callable, list, dict or None, default=None
         As in :func:`sklearn.model_selection.cross_validate`; None for the estimator's `score`. A
         classifier gives probability 0 to classes that it has not seen yet. A metric that is not
@@ -99,29 +102,33 @@ def simulate(
         Rows that the models are scored on. Without them and `cv` there are no scores.
     cv : int or splitter, default=None
         Score by cross-validation on the rows labeled so far instead: their mean over the folds.
-    initial : {"balanced", "random"} or array of int, default=None
-        How the initial rows are drawn: as equally from every class as possible (a class with
-        fewer rows than its share gives all it has), or uniformly. Positions in `X` are taken as
-        they are, whatever `n_initial`. None: balanced where labels of a classifier are known.
+    initial : {"balanced", "random"}, BaseQuery, str or array of int, default=None
+        How the initial rows are chosen: drawn as equally from every class as possible (a class with
+        fewer rows than its share gives all it has), or uniformly. A strategy that reads at most
+        features, or its name such as "typiclust", chooses `n_initial` rows without a model.
+        Positions in `X` are used as they are, regardless of `n_initial`. None: balanced where
+        labels of a classifier are known.
     random_state : int, RandomState, Generator or None, default=None
-        See :term:`random_state`. The initial rows follow from the root seed, and round r gives
-        one seed derived from it to the estimator and to the strategy, whatever these are: runs
-        with the same int are paired.
+        See :term:`random_state`. The initial rows depend on the root seed alone, and in round r the
+        estimator and the strategy get one seed derived from it: runs with the same int are paired.
     oracle : callable, default=None
         ``oracle(position)`` returns the label of one row of `X`: text, a number, or a list of
-        these; None or NaN refuses it, and the row is not asked for again. A refused label costs
-        nothing. Each answer is kept before the next one is asked for.
+        these; None or NaN refuses it, and the row is not requested again. A refused label costs
+        nothing. Each answer is recorded before the next request.
     cost : array-like of shape (n_points,), default=None
-        What the label of each row costs, > 0; the strategy then chooses by utility per cost.
-        See :term:`costs`.
+        Cost of the label of each row, > 0; the strategy then chooses by utility per cost. See
+        :term:`costs`.
+    features : array-like of shape (n_points, n_features), default=None
+        Precomputed features of the rows of `X`, such as embeddings, for strategies that read
+        features.
     stopping : StoppingRule or list of them, default=None
-        When to stop, see :mod:`sklearn_ical.simulation`; any of them is enough.
+        When to stop, see :mod:`sklearn_ical.simulation`; the first to apply ends the run.
     callbacks : callable or list of callables, default=None
         Called with a `RoundState` after each round that was not in the checkpoint already.
     checkpoint : path, default=None
-        A file that gets each label and each round, on disk before the next step. If it is there
-        already, what it holds is not bought, chosen, fitted or scored again, and the run goes on
-        where it was killed. Only `n_rounds`, `budget` and `callbacks` may differ then.
+        A file to which each label and each round is written before the next step. If it exists,
+        recorded steps are not repeated, and the run resumes where it ended. Only `n_rounds`,
+        `budget` and `callbacks` may differ then.
     verbose : int, default=0
         1 shows a progress bar on stderr (requires rich).
 
@@ -133,13 +140,13 @@ def simulate(
     Raises
     ------
     TypeError, ValueError
-        If an argument does not fit, before any work.
+        If an argument is not valid, before any work.
     CheckpointError
         If the checkpoint belongs to another simulation (the difference is named), is damaged or
         in use.
     BaseException
-        Whatever the estimator, the strategy or the oracle raises, Ctrl-C included, passes
-        through with the result so far, and all labels bought, as its attribute ``result``.
+        Any exception of the estimator, the strategy or the oracle, Ctrl-C included, is raised with
+        the result so far, and all labels bought, as its attribute ``result``.
 
     See Also
     --------
@@ -147,9 +154,9 @@ def simulate(
 
     Notes
     -----
-    As long as the labels known are of one class only, rows are drawn at random, because a model
-    of one class cannot tell rows apart; where the estimator cannot even be fitted on one class,
-    the constant prediction stands in for it.
+    As long as the labels known are of one class only, a strategy that needs a model is replaced by
+    random rows, because a model of one class cannot distinguish rows; if the estimator cannot be
+    fitted on one class, it is replaced by a constant prediction.
 
     Examples
     --------
@@ -166,10 +173,11 @@ def simulate(
     >>> result.scores["accuracy"].shape
     (4,)
     """
-    plan = Plan.of(
+    plan = Plan.from_arguments(
         "simulate", estimator, X, y, strategy, n_initial=n_initial, batch_size=batch_size,
         n_rounds=n_rounds, budget=budget, scoring=scoring, X_test=X_test, y_test=y_test, cv=cv,
-        initial=initial, oracle=oracle, cost=cost, stopping=stopping, callbacks=callbacks,
+        initial=initial, oracle=oracle, cost=cost, features=features, stopping=stopping,
+        callbacks=callbacks,
     )  # fmt: skip
     root = root_seed(random_state, "simulate")
     with rounds_bar(verbose, plan.n_rounds + 1, "simulate") as advance:
@@ -202,7 +210,7 @@ def run(
 
 
 class _Loop:
-    """The rounds of one run; each step is read from the journal where it is recorded there."""
+    """The rounds of one run; recorded steps are read from the journal."""
 
     def __init__(self, plan: Plan, journal: Journal) -> None:
         self.plan = plan
@@ -216,7 +224,7 @@ class _Loop:
         self._models: dict[int, Any] = {}
 
     def run(self, advance: Callable[[], None]) -> SimulationResult:
-        """Do rounds until there is a reason to stop."""
+        """Run rounds until there is a reason to stop."""
         while True:
             record, is_new = self._round(len(self.rounds))
             self.rounds.append(record)
@@ -229,14 +237,14 @@ class _Loop:
                 return self.result(stopped)
 
     def result(self, stopped: str) -> SimulationResult:
-        """Return what there is by now."""
+        """Return the result so far."""
         done = self.n_labeled[: len(self.rounds)]
         first = done[-1] if done else 0
         pending = tuple(zip(self.positions[first:], self.labels[first:], strict=True))
         return SimulationResult(tuple(self.rounds), stopped, self.root, pending)
 
     def _round(self, r: int) -> tuple[Round, bool]:
-        """Choose, ask, fit and score; tell whether the round is new to the journal."""
+        """Choose, ask, fit and score; also return whether the round is new to the journal."""
         picks, query_seconds = self._picks(r)
         n_before, n_refused = len(self.positions), len(self.refused)
         for row in picks:
@@ -270,16 +278,16 @@ class _Loop:
             self.journal.append("picks", found)
         elif not self._may_ask(found["positions"]):
             raise CheckpointError(
-                f"{self.journal.path} is no checkpoint of one simulation: the rows chosen in round "
-                f"{r}, {found['positions']!r}, are not all among those without a label. Move it "
-                "away to start anew."
+                f"{self.journal.path} is not a checkpoint of one simulation: the rows chosen in "
+                f"round {r}, {found['positions']!r}, are not all among those without a label. Move "
+                "it away to start again."
             )
         return found["positions"], found["query_seconds"]
 
     def _query(self, r: int) -> np.ndarray:
-        """Let the strategy choose among the rows without a label."""
+        """Choose among the rows without a label by the strategy."""
         plan, pool = self.plan, self._unlabeled()
-        model = self._model(r - 1)  # fitted before the clock of the query runs
+        model = self._model(r - 1)  # fitted before the query is timed
         strategy, left = plan.strategy, self._left()
         size, given = min(plan.batch_size, len(pool)), {}
         if plan.costs is not None:
@@ -288,11 +296,10 @@ class _Loop:
                 given["budget"] = left
         elif math.isfinite(left):
             size = min(size, math.floor(left))
-        if self._knows_one_class(r - 1):
+        if needs_model(strategy) and self._knows_one_class(r - 1):
             strategy = RandomQuery()
-        elif takes_labeled(strategy):
-            y_labeled = plan.label_array(self.positions, self.labels)
-            given |= {"X_labeled": take_rows(plan.X, self.positions), "y_labeled": y_labeled}
+        elif hasattr(strategy, "query_tags"):
+            given |= plan.rows_of_query(strategy, pool, self.positions, self.labels)
         chosen = seeded(strategy, stream_seed(self.root, r)).query(
             model, take_rows(plan.X, pool), size, **given
         )
@@ -304,7 +311,7 @@ class _Loop:
         return pool[chosen]
 
     def _ask(self, row: int, *, initial: bool) -> None:
-        """Get the label of a row, and write it down before anything else happens."""
+        """Get the label of a row, and record it before anything else happens."""
         found = self.journal.recorded("label")
         if found is None:
             found = {"position": row, "label": self.plan.answer(row, initial=initial)}
@@ -312,9 +319,9 @@ class _Loop:
             self.journal.append("label", found)
         elif found["position"] != row:
             raise CheckpointError(
-                f"{self.journal.path} is no checkpoint of one simulation: it holds the label of "
-                f"row {found['position']} where that of row {row} was asked for. Move it away to "
-                "start anew."
+                f"{self.journal.path} is not a checkpoint of one simulation: it holds the label of "
+                f"row {found['position']} where that of row {row} was requested. Move it away to "
+                "start again."
             )
         if found["label"] is None:
             self.refused.append(row)
@@ -323,14 +330,14 @@ class _Loop:
             self.labels.append(found["label"])
 
     def _check_kind(self, label: Any, row: int) -> None:
-        """Refuse a label that cannot stand beside those before, before it is written down."""
+        """Raise, before a label is recorded, if its type differs from that of earlier labels."""
         if label is None or not self.labels:
             return
         first = self.labels[0]
-        if _kind(label) != _kind(first):
+        if _label_type(label) != _label_type(first):
             raise TypeError(
-                "All labels must be texts, all numbers, or all lists of one length. Got "
-                f"{label!r} for row {row} after {first!r}."
+                f"All labels must be text, all numbers, or all lists of one length. Got {label!r} "
+                f"for row {row} after {first!r}."
             )
 
     def _fit_and_score(self, r: int, record: Round) -> Round:
@@ -375,7 +382,7 @@ class _Loop:
         except ValueError as error:
             if not self._knows_one_class(r):
                 raise
-            _LOG.info("The constant prediction stands in for a model of one class: %s", error)
+            _LOG.info("A model of one class is replaced by a constant prediction: %s", error)
             return DummyClassifier().fit(np.zeros((len(y), 1)), y)
 
     def _known(self, r: int) -> tuple[list[int], np.ndarray]:
@@ -384,21 +391,21 @@ class _Loop:
         return self.positions[:n], self.plan.label_array(self.positions[:n], self.labels[:n])
 
     def _knows_one_class(self, r: int) -> bool:
-        """Tell whether a classifier had at most one class to learn in round r."""
+        """Return whether a classifier had at most one class to learn in round r."""
         _, y = self._known(r)
         if not len(y):
             return True
         return is_classifier(self.plan.estimator) and y.ndim == 1 and bool((y == y[0]).all())
 
     def _unlabeled(self) -> np.ndarray:
-        """Return the rows that may be asked for, ascending."""
+        """Return the rows whose labels may be requested, ascending."""
         free = np.ones(self.plan.n_points, dtype=bool)
         free[self.positions] = False
         free[self.refused] = False
         return np.flatnonzero(free)
 
     def _may_ask(self, rows: Any) -> bool:
-        """Tell whether these are distinct rows without a label."""
+        """Return whether these are distinct rows without a label."""
         if not isinstance(rows, list) or not all(type(row) is int for row in rows):
             return False
         return len(set(rows)) == len(rows) and set(rows) <= set(self._unlabeled().tolist())
@@ -408,7 +415,7 @@ class _Loop:
         return float(len(self.positions)) if costs is None else math.fsum(costs[self.positions])
 
     def _left(self) -> float:
-        """Return what is left of the budget."""
+        """Return the remaining budget."""
         return self.plan.budget * (1 + SLACK) - self._spent()
 
     def _state(self, rounds: list[Round]) -> RoundState:
@@ -416,7 +423,7 @@ class _Loop:
         return RoundState(tuple(rounds), self.plan.X, labeled, self._unlabeled(), self._model)
 
     def _reason_to_stop(self) -> str | None:
-        """Say why this round is the last one; None if it is not."""
+        """Return why this round is the last one; None if it is not."""
         plan, pool = self.plan, self._unlabeled()
         for rule in plan.rules:
             reason = rule.reason(self.rounds)
@@ -432,15 +439,17 @@ class _Loop:
         return None
 
 
-def _kind(label: Any) -> Any:
-    """Return what labels of one run have in common."""
+def _label_type(label: Any) -> Any:
+    """Return the type that the labels of one run share."""
     if isinstance(label, list):
-        return [_kind(value) for value in label]
+        return [_label_type(value) for value in label]
     return "text" if isinstance(label, str) else "number"
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
-    """Return what a checkpoint holds, without the data or the estimator it was made with.
+    """Return the result in a checkpoint, without its data or estimator.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
@@ -456,7 +465,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
     Raises
     ------
     CheckpointError
-        If the file is no checkpoint, or damaged.
+        If the file is not a checkpoint, or is damaged.
     """
     header, events = read_file(path)
     rounds: list[Round] = []

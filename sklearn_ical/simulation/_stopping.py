@@ -1,4 +1,4 @@
-"""Stopping rules: small objects that look at the rounds so far and say when to stop buying."""
+"""Stopping rules: small objects that decide from the rounds so far when to stop."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,17 +16,17 @@ from sklearn_ical.simulation._result import Round
 
 @dataclass(frozen=True)
 class RoundState:
-    """What callbacks and stopping rules see of a simulation once a round is fitted and scored.
+    """State of a simulation for callbacks and stopping rules, once a round is fitted and scored.
 
     Attributes
     ----------
     rounds : tuple of Round
-        All rounds so far; the last one is the one in question.
+        All rounds so far; the last one is the current one.
     X : object
         The rows given to `simulate`.
     labeled, unlabeled : intp array
-        Positions in `X` of the rows with a label, in the order bought, and of the rows that may
-        still be asked for, ascending.
+        Positions in `X` of the rows with a label, in the order bought, and of the rows whose labels
+        may still be requested, ascending.
     """
 
     rounds: tuple[Round, ...]
@@ -50,9 +50,11 @@ class RoundState:
 class StoppingRule:
     """Base of stopping rules: override `reason`, and `measure` where the scores are not enough.
 
-    A rule keeps no state of its own, so that a resumed simulation stops where an unbroken one
+    A rule keeps no state of its own, so that a resumed simulation stops where an uninterrupted one
     does: `measure` is called once for each round, its value is kept in the round's record, and
-    `reason` judges by the records alone.
+    `reason` depends on the records alone.
+
+    Read more in the :ref:`User Guide <simulation>`.
     """
 
     @property
@@ -61,7 +63,7 @@ class StoppingRule:
         return type(self).measure is not StoppingRule.measure
 
     def check(self, estimator: Any, metrics: tuple[str, ...] | None) -> None:
-        """Refuse what the rule cannot judge by, before any work; the base refuses nothing.
+        """Raise, before any work, if the rule cannot be applied; the base class accepts all.
 
         Parameters
         ----------
@@ -72,7 +74,7 @@ class StoppingRule:
         """
 
     def measure(self, state: RoundState) -> float:
-        """Return this round's value of what the rule watches; not called unless overridden.
+        """Return this round's value of the measure; called only if overridden.
 
         Parameters
         ----------
@@ -86,17 +88,17 @@ class StoppingRule:
         raise NotImplementedError(f"{type(self).__name__} measures nothing.")
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Say why to stop now.
+        """Return why to stop now.
 
         Parameters
         ----------
         rounds : sequence of Round
-            All rounds so far, with what was measured in ``measures[type(self).__name__]``.
+            All rounds so far, with the measures in ``measures[type(self).__name__]``.
 
         Returns
         -------
         reason : str or None
-            None to go on.
+            None to continue.
         """
         raise NotImplementedError(f"{type(self).__name__} must define reason.")
 
@@ -105,37 +107,10 @@ class StoppingRule:
 
 
 @dataclass(frozen=True)
-class Budget(StoppingRule):
-    """Stop when nothing affordable is left to buy; the last batch is cut to fit.
-
-    ``simulate(..., budget=100)`` is short for it.
-
-    Parameters
-    ----------
-    budget : float
-        What all labels together may cost, initial ones included: their number where no costs
-        are given.
-
-    Examples
-    --------
-    >>> from sklearn_ical.simulation import Budget
-    >>> Budget(100)
-    Budget(budget=100)
-    """
-
-    budget: float
-
-    def __post_init__(self) -> None:
-        _check_number(self.budget, "budget", "Budget", above=0)
-
-    def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Return None: `simulate` itself knows what is affordable."""
-        return None
-
-
-@dataclass(frozen=True)
 class TargetScore(StoppingRule):
     """Stop once a score is reached.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
@@ -155,14 +130,14 @@ class TargetScore(StoppingRule):
     metric: str | None = None
 
     def __post_init__(self) -> None:
-        _check_number(self.target, "target", "TargetScore")
+        check_number(self.target, "target", "TargetScore")
 
     def check(self, estimator: Any, metrics: tuple[str, ...] | None) -> None:
-        """Refuse a metric that is not there."""
+        """Raise if the metric is not among the scores."""
         _check_metric(self.metric, metrics, "TargetScore")
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Say that the last round's score is at least the target."""
+        """Return a reason if the last round's score is at least the target."""
         name, score = _score(rounds[-1], self.metric)
         if score >= self.target:
             return f"TargetScore: {name} is {score:.6g}, at least {self.target:g}"
@@ -173,14 +148,16 @@ class TargetScore(StoppingRule):
 class Patience(StoppingRule):
     """Stop when the best score has not risen for some rounds.
 
+    Read more in the :ref:`User Guide <simulation>`.
+
     Parameters
     ----------
     n_rounds : int, default=5
-        How many rounds in a row may bring nothing.
+        Number of consecutive rounds without improvement.
     metric : str, default=None
         Which score; None for the first one.
     min_delta : float, default=0.0
-        A round brings something if its score is above the best one before by more than this.
+        A round is an improvement if its score exceeds the best one before by more than this.
 
     Examples
     --------
@@ -195,20 +172,20 @@ class Patience(StoppingRule):
 
     def __post_init__(self) -> None:
         check_integer(self.n_rounds, "n_rounds", "Patience")
-        _check_number(self.min_delta, "min_delta", "Patience", minimum=0)
+        check_number(self.min_delta, "min_delta", "Patience", minimum=0)
 
     def check(self, estimator: Any, metrics: tuple[str, ...] | None) -> None:
-        """Refuse a metric that is not there."""
+        """Raise if the metric is not among the scores."""
         _check_metric(self.metric, metrics, "Patience")
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Say that the last `n_rounds` rounds were not better than the best before them."""
+        """Return a reason if the last `n_rounds` rounds were not better than the best before."""
         scores = [_score(record, self.metric)[1] for record in rounds]
         best, since = -math.inf, 0
         for score in scores:
             if score > best + self.min_delta:
                 best, since = score, 0
-            elif best > -math.inf:  # scores that are not defined yet do not count
+            elif best > -math.inf:  # scores that are not defined yet are ignored
                 since += 1
         if since >= self.n_rounds:
             name = _score(rounds[-1], self.metric)[0]
@@ -225,12 +202,14 @@ class StablePredictions(StoppingRule):
     kappa with quadratic weights. Both are 1 for equal predictions, and NaN as long as the model
     knows one class only.
 
+    Read more in the :ref:`User Guide <simulation>`.
+
     Parameters
     ----------
     threshold : float, default=0.99
         Stop when the mean agreement over the last rounds is at least this.
     n_rounds : int, default=3
-        Over how many rounds the mean is taken.
+        Number of rounds of the mean.
 
     References
     ----------
@@ -248,7 +227,7 @@ class StablePredictions(StoppingRule):
     n_rounds: int = 3
 
     def __post_init__(self) -> None:
-        _check_number(self.threshold, "threshold", "StablePredictions", maximum=1)
+        check_number(self.threshold, "threshold", "StablePredictions", maximum=1)
         check_integer(self.n_rounds, "n_rounds", "StablePredictions")
 
     def measure(self, state: RoundState) -> float:
@@ -259,7 +238,7 @@ class StablePredictions(StoppingRule):
         return _agreement(new.predict(state.X), old.predict(state.X), is_classifier(new))
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Say that the mean agreement over the last rounds reaches the threshold."""
+        """Return a reason if the mean agreement over the last rounds reaches the threshold."""
         last = self._measured(rounds)[-self.n_rounds :]
         if len(last) == self.n_rounds and float(np.mean(last)) >= self.threshold:
             return (
@@ -271,10 +250,12 @@ class StablePredictions(StoppingRule):
 
 @dataclass(frozen=True)
 class OverallUncertainty(StoppingRule):
-    """Stop when the model is sure of the rows that are left.
+    """Stop when the model is certain about the remaining rows.
 
     The measure is the mean entropy of `predict_proba` over the unlabeled rows [1]_, in nats from
     0 to log(n_classes); NaN as long as the model knows one class only.
+
+    Read more in the :ref:`User Guide <simulation>`.
 
     Parameters
     ----------
@@ -296,10 +277,10 @@ class OverallUncertainty(StoppingRule):
     threshold: float
 
     def __post_init__(self) -> None:
-        _check_number(self.threshold, "threshold", "OverallUncertainty", minimum=0)
+        check_number(self.threshold, "threshold", "OverallUncertainty", minimum=0)
 
     def check(self, estimator: Any, metrics: tuple[str, ...] | None) -> None:
-        """Refuse an estimator without `predict_proba`."""
+        """Raise if the estimator does not have `predict_proba`."""
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 "OverallUncertainty needs an estimator with predict_proba. Got "
@@ -316,7 +297,7 @@ class OverallUncertainty(StoppingRule):
         return float(np.mean(predictive_entropy(np.asarray(proba, dtype=np.float64)[:, None, :])))
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
-        """Say that the last measure is at most the threshold."""
+        """Return a reason if the last measure is at most the threshold."""
         measured = self._measured(rounds)[-1]
         if measured <= self.threshold:
             return (
@@ -338,7 +319,7 @@ def _agreement(new: Any, old: Any, labels: bool) -> float:
 
 
 def _knows_one_class(model: Any) -> bool:
-    """Tell whether a model has seen no labels, or one class only."""
+    """Return whether a model has seen no labels, or one class only."""
     return model is None or (is_classifier(model) and len(np.ravel(model.classes_)) < 2)
 
 
@@ -348,31 +329,31 @@ def _score(record: Round, metric: str | None) -> tuple[str, float]:
     return name, record.scores[name]
 
 
-def _check_metric(metric: str | None, metrics: tuple[str, ...] | None, owner: str) -> None:
-    """Refuse a metric that is none of the scores."""
+def _check_metric(metric: str | None, metrics: tuple[str, ...] | None, caller: str) -> None:
+    """Raise if a metric is not among the scores."""
     if metrics is None:
         return
     if not metrics:
         raise ValueError(
-            f"{owner} watches a metric. Got no scores; pass X_test and y_test, or cv, to simulate."
+            f"{caller} needs a metric. Got no scores; pass X_test and y_test, or cv, to simulate."
         )
     if metric is not None and metric not in metrics:
         raise ValueError(
-            f"{owner} watches the metric {metric!r}. Got scoring with "
+            f"{caller} needs the metric {metric!r}. Got scoring with "
             f"{', '.join(map(repr, metrics))}."
         )
 
 
-def _check_number(
+def check_number(
     value: Any,
     name: str,
-    owner: str,
+    caller: str,
     *,
     minimum: float = -math.inf,
     above: float = -math.inf,
     maximum: float = math.inf,
 ) -> None:
-    """Refuse what is no finite number, or a number out of range."""
+    """Raise if a value is not a finite number in a range."""
     rule = "a finite number"
     if minimum > -math.inf:
         rule += f" >= {minimum:g}"
@@ -381,6 +362,6 @@ def _check_number(
     if maximum < math.inf:
         rule += f" <= {maximum:g}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name} must be {rule}. Got {value!r} in {owner}.")
+        raise TypeError(f"{name} must be {rule}. Got {value!r} in {caller}.")
     if not math.isfinite(value) or not (minimum <= value <= maximum and value > above):
-        raise ValueError(f"{name} must be {rule}. Got {value!r} in {owner}.")
+        raise ValueError(f"{name} must be {rule}. Got {value!r} in {caller}.")

@@ -1,4 +1,4 @@
-"""Query strategies: estimators that turn posterior prediction samples into pool positions."""
+"""Query strategies: estimators that choose positions in a pool."""
 
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
 from sklearn_ical.strategies._batch_bald import BatchBALDQuery, batch_bald
@@ -7,6 +7,7 @@ from sklearn_ical.strategies._bayesian_coreset import (
     bayesian_coreset,
     log_likelihood_vectors,
 )
+from sklearn_ical.strategies._core_set import CoreSetQuery, FarthestFirstQuery
 from sklearn_ical.strategies._epig import EPIGQuery
 from sklearn_ical.strategies._facility_location import facility_location
 from sklearn_ical.strategies._fass import FASSQuery
@@ -19,9 +20,9 @@ from sklearn_ical.strategies._ical_sequential import ICALSequentialQuery
 from sklearn_ical.strategies._kernel_batch import KernelBatchQuery
 from sklearn_ical.strategies._logdet import LogDetQuery
 from sklearn_ical.strategies._mrmr import MRMRQuery
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
 from sklearn_ical.strategies._resolve import all_strategies
 from sklearn_ical.strategies._stochastic import StochasticQuery
+from sklearn_ical.strategies._typiclust import TypiClustQuery
 from sklearn_ical.strategies._uncertainty import (
     BALDQuery,
     LeastConfidentQuery,
@@ -33,11 +34,12 @@ from sklearn_ical.strategies._uncertainty import (
 __all__ = [
     "BALDQuery",
     "BaseQuery",
-    "Batch",
     "BatchBALDQuery",
     "BayesianCoresetQuery",
+    "CoreSetQuery",
     "EPIGQuery",
     "FASSQuery",
+    "FarthestFirstQuery",
     "FilteredQuery",
     "ICALCoverageQuery",
     "ICALJointQuery",
@@ -51,12 +53,10 @@ __all__ = [
     "MarginQuery",
     "MaxEntropyQuery",
     "PointwiseQuery",
-    "Pool",
-    "Predictions",
     "QueryTags",
     "RandomQuery",
-    "Selection",
     "StochasticQuery",
+    "TypiClustQuery",
     "all_strategies",
     "batch_bald",
     "bayesian_coreset",

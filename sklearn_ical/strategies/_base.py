@@ -1,10 +1,11 @@
 """BaseQuery: the query recipe that all strategies share; PointwiseQuery: scores of one row."""
 
+import copy
 import sys
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypedDict, Unpack, overload
+from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
+from sklearn.base import clone
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
@@ -14,10 +15,11 @@ from sklearn_ical._typing import (
     Indices,
     IndicesAndUtilities,
     Integer,
-    Kind,
-    Need,
     Numbers,
     Positions,
+    PositionSets,
+    QueryOptions,
+    QueryTags,
     Real,
     Seed,
 )
@@ -27,67 +29,33 @@ from sklearn_ical._validation import (
     check_costs,
     check_parameters,
     clip_batch_size,
-    n_rows,
 )
-from sklearn_ical.samplers import Draws
+from sklearn_ical.exceptions import LabeledRowsMissingError
+from sklearn_ical.pool._pool import (
+    Pool,
+    RowSet,
+    SelectOptions,
+    check_other_rows,
+    row_set,
+    with_draws,
+)
+from sklearn_ical.samplers._base import Draws, draw_from, resolve_source
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, drawn, source_of
+from sklearn_ical.selection._batch import Batch, Selection
 
-
-class QueryOptions(TypedDict, total=False):
-    """Keyword arguments of `query`, for type checkers."""
-
-    candidates: Positions | None
-    X_labeled: Any
-    y_labeled: Any
-    X_reference: Any
-    costs: Numbers | None
-    budget: Real | None
-
-
-class SelectOptions(TypedDict, total=False):
-    """Keyword arguments of `select`, for type checkers."""
-
-    candidates: Positions | None
-    reference_samples: PredictionSamples | Array | None
-    costs: Numbers | None
-    budget: Real | None
-
-
-@dataclass(frozen=True)
-class QueryTags:
-    """What a strategy needs and promises, for checks and tools.
-
-    Attributes
-    ----------
-    deterministic : bool
-        Whether the picks follow from the predictions alone, whatever `random_state`.
-    utilities : {"gain", "other"}
-        "gain": each pick is the first nan-argmax of its row of utilities, and may be chosen by
-        utility per cost. Others refuse costs.
-    kinds : tuple of {"proba", "label", "value"}
-        Kinds of prediction samples that are understood.
-    needs : tuple of {"nothing", "mean", "draws", "features", "labeled", "gradients"}
-        What is asked of the caller; "mean" is any classifier's `predict_proba`.
-    min_draws : int
-        Smallest number of draws that makes sense.
-    """
-
-    deterministic: bool = True
-    utilities: Literal["gain", "other"] = "gain"
-    kinds: tuple[Kind, ...] = ("proba", "label", "value")
-    needs: tuple[Need, ...] = ("draws",)
-    min_draws: int = 1
+# Largest number of classes or targets in the error bound of a score.
+MOST_OUTPUTS = 1000
 
 
 class BaseQuery(BaseEstimator):
-    """Base of query strategies: it owns the recipe, a strategy says how to select.
+    """Base of query strategies: it checks and reads the inputs, subclasses define the selection.
 
-    A subclass assigns its parameters in ``__init__`` and nothing else, describes itself in
-    ``query_tags``, lists ``_parameter_constraints`` in scikit-learn's form and defines
-    ``_select(pool)``, which returns a ``Selection``, for gains best that of a ``Batch``. Subclass
-    ``PointwiseQuery`` where each row has a score of its own. A strategy object is never changed by
-    a call.
+    A subclass only assigns its parameters in ``__init__``, describes itself in ``query_tags``,
+    lists ``_parameter_constraints`` in scikit-learn's form and defines ``_select(pool)``, which
+    returns a :class:`~sklearn_ical.selection.Selection`, preferably by
+    :func:`~sklearn_ical.selection.maximize` or a :class:`~sklearn_ical.selection.Batch`. Subclass
+    ``PointwiseQuery`` if each row has its own score. A strategy object is never changed by a call.
+    Read more in the :ref:`User Guide <extending>`.
 
     Parameters
     ----------
@@ -102,8 +70,18 @@ class BaseQuery(BaseEstimator):
     def __init__(self, *, random_state: Seed = None) -> None:
         self.random_state = random_state
 
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone; a transformer in `features` stays fitted."""
+        parameters = self.get_params(deep=False)
+        return type(self)(
+            **{
+                name: copy.deepcopy(value) if name == "features" else clone(value, safe=False)
+                for name, value in parameters.items()
+            }
+        )
+
     def query_tags(self) -> QueryTags:
-        """Return what this strategy, with its present parameters, needs and promises.
+        """Return the inputs and guarantees of this strategy with its current parameters.
 
         Returns
         -------
@@ -139,6 +117,10 @@ class BaseQuery(BaseEstimator):
         X_labeled: Any = None,
         y_labeled: Any = None,
         X_reference: Any = None,
+        reference: PositionSets | None = None,
+        features: Any = None,
+        labeled_features: Any = None,
+        reference_features: Any = None,
         costs: Numbers | None = None,
         budget: Real | None = None,
         return_utilities: bool = False,
@@ -149,29 +131,36 @@ class BaseQuery(BaseEstimator):
         ----------
         model : object
             A fitted estimator, a Pipeline, search or learner around one, a list or dict of fitted
-            models, a sampler, draws, or predictions at hand. Never changed. One that has no
-            posterior draws of its own is refitted, in clones, on resamples of the labeled rows.
+            models, a sampler, draws, or precomputed predictions. Never changed. One that has no
+            posterior draws of its own is refitted, in clones, on resamples of the labeled rows. May
+            be None if by the tags no model is read.
         X_pool : object
             Rows that the model accepts, n_pool of them. They go to the model unconverted, in
             chunks. Never changed.
         batch_size : int, default=1
-            How many rows to choose, at least 1. All candidates, with a warning, if there are
-            fewer.
+            Number of rows to choose, at least 1; all candidates, with a warning, if fewer.
         candidates : array of int or bool, default=None
             See :term:`candidates`; None allows the whole pool.
         X_labeled, y_labeled : object, default=None
-            The labeled rows and their labels, for models without draws of their own where the
-            strategy needs draws, and for strategies that need them; others leave them alone.
+            The labeled rows and their labels, for strategies that use them and for models without
+            draws of their own; ignored otherwise.
         X_reference : object, default=None
-            Rows that the model accepts, whose predictions the batch should inform: for
-            strategies that compare with reference rows; others leave it alone. None compares
-            with the pool.
+            Rows that the model accepts, for strategies that compare candidates with reference rows;
+            ignored otherwise. None compares with the pool.
+        reference : int array of shape (r,) or (n_steps, r), default=None
+            Reference rows, as positions in the pool, or in `X_reference` if given: one set for the
+            whole batch or, with a parameter `resample`, one for each step. Repeated positions count
+            repeatedly. None draws them; ignored by strategies without reference rows.
+        features : array-like of shape (n_pool, n_features), default=None
+            Precomputed features of the pool, used instead of those computed by the strategy.
+        labeled_features, reference_features : array-like, default=None
+            The same for labeled and reference rows; required with `features` if those are used.
         costs : array-like of shape (n_pool,), default=None
-            What the label of each row costs, > 0 and in any unit. Each pick then has the largest
+            Cost of the label of each row, > 0 and in any unit. Each pick then has the largest
             utility per cost; see :term:`costs`. For strategies whose utilities are gains.
         budget : float, default=None
-            What all picks may cost together, in the unit of `costs`; up to a relative rounding of
-            1e-9. Only with `costs`. The batch ends where no candidate fits in what is left.
+            Largest total cost of the picks, in the unit of `costs`; up to a relative rounding of
+            1e-9. Only with `costs`. The batch ends when no candidate fits the remaining budget.
         return_utilities : bool, default=False
             Whether to return the utilities too, 8 * n_picks * n_pool bytes.
 
@@ -180,70 +169,82 @@ class BaseQuery(BaseEstimator):
         indices : intp array of shape (n_picks,)
             Distinct positions in `X_pool`, in pick order, on the host.
         utilities : float64 array of shape (n_picks, n_pool)
-            Only with ``return_utilities=True``. Row t is what pick t was chosen from, NaN where
-            not allowed; higher is better. With `costs` it holds utilities per cost, and NaN also
-            where the cost does not fit in what is left of the budget.
+            Only with ``return_utilities=True``. Row t holds the utilities that pick t was chosen
+            by, NaN where not allowed; higher is better. With `costs` these are utilities per cost,
+            NaN also where the cost exceeds the remaining budget.
 
         Raises
         ------
         TypeError, ValueError
-            If a parameter, the model or an argument does not fit, before any work.
+            If a parameter, the model or an argument is not valid, before any work.
         NotImplementedError
-            If a third party's strategy of gains was given costs and has no use for them.
+            If a third-party strategy of gains was given costs and does not support them.
         """
-        return self._query(
-            model,
-            X_pool,
-            batch_size,
-            candidates=candidates,
-            X_labeled=X_labeled,
-            y_labeled=y_labeled,
-            X_reference=X_reference,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
+        sets = {
+            "pool": {"X": X_pool, "features": features},
+            "labeled": {"X": X_labeled, "y": y_labeled, "features": labeled_features},
+            "reference": {"X": X_reference, "features": reference_features},
+        }
+        pool = self._pool(
+            "query", sets, batch_size, candidates, costs, budget, return_utilities, reference, model
         )
+        chosen = self._choose(pool)
+        return (chosen.positions, chosen.known_rows) if return_utilities else chosen.positions
 
     @overload
     def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        self, samples: PredictionSamples | Array | None = None, batch_size: Integer = 1, *,
         return_utilities: Literal[False] = False, **options: Unpack[SelectOptions],
     ) -> Indices: ...  # fmt: skip
 
     @overload
     def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        self, samples: PredictionSamples | Array | None = None, batch_size: Integer = 1, *,
         return_utilities: Literal[True], **options: Unpack[SelectOptions],
     ) -> IndicesAndUtilities: ...  # fmt: skip
 
     @overload
     def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
+        self, samples: PredictionSamples | Array | None = None, batch_size: Integer = 1, *,
         return_utilities: bool, **options: Unpack[SelectOptions],
     ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
 
     def select(
         self,
-        samples: PredictionSamples | Array,
+        samples: PredictionSamples | Array | None = None,
         batch_size: Integer = 1,
         *,
         candidates: Positions | None = None,
+        X_pool: Any = None,
+        X_labeled: Any = None,
+        y_labeled: Any = None,
+        features: Any = None,
+        labeled_features: Any = None,
+        reference_features: Any = None,
+        labeled_samples: PredictionSamples | Array | None = None,
         reference_samples: PredictionSamples | Array | None = None,
+        reference: PositionSets | None = None,
         costs: Numbers | None = None,
         budget: Real | None = None,
         return_utilities: bool = False,
     ) -> Indices | IndicesAndUtilities:
-        """Choose rows by their posterior predictions alone.
+        """Choose rows by precomputed predictions or features, without a model.
 
         Parameters
         ----------
-        samples : PredictionSamples or array of shape (n_pool, n_draws, n_classes)
-            Predictions of the pool; an array holds class probabilities. Never changed.
-        batch_size, candidates, costs, budget, return_utilities
+        samples : PredictionSamples or array of shape (n_pool, n_draws, n_classes), default=None
+            Predictions of the pool; an array holds class probabilities. Never changed. None if the
+            strategy reads no predictions.
+        batch_size, candidates, reference, costs, budget, return_utilities
+            As in :meth:`query`; reference positions refer to the reference samples if these are
+            given.
+        X_pool, X_labeled, y_labeled : object, default=None
+            The rows of the pool, and the labeled ones, for strategies that read them.
+        features, labeled_features, reference_features : array-like, default=None
             As in :meth:`query`.
-        reference_samples : PredictionSamples or array, default=None
-            Predictions of the same draws for the rows to compare with, for strategies that
-            compare with reference rows. None compares with the pool.
+        labeled_samples, reference_samples : PredictionSamples or array, default=None
+            Predictions of the same draws for the labeled rows, and for the rows to compare with;
+            ignored by strategies that do not use them. None compares with the pool.
 
         Returns
         -------
@@ -252,15 +253,27 @@ class BaseQuery(BaseEstimator):
         utilities : float64 array of shape (n_picks, n_pool)
             As in :meth:`query`.
         """
-        return self._select_samples(
-            samples,
-            batch_size,
-            candidates=candidates,
-            reference_samples=reference_samples,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
+        caller, tags = f"{type(self).__name__}.select", self.query_tags()
+        if samples is None and tags.predictions:
+            raise TypeError(f"samples must be the predictions of the pool. Got None in {caller}.")
+        if tags.features and features is None and X_pool is None:
+            raise TypeError(
+                f"features or X_pool must be given for {caller}, which reads features of the rows. "
+                "Got None for both."
+            )
+        sets = {
+            "pool": {"X": X_pool, "features": features, "samples": samples},
+            "labeled": {
+                "X": X_labeled, "y": y_labeled, "features": labeled_features,
+                "samples": labeled_samples,
+            },
+            "reference": {"features": reference_features, "samples": reference_samples},
+        }  # fmt: skip
+        pool = self._pool(
+            "select", sets, batch_size, candidates, costs, budget, return_utilities, reference
         )
+        chosen = self._choose(pool)
+        return (chosen.positions, chosen.known_rows) if return_utilities else chosen.positions
 
     def __call__(self, model: Any, X_pool: Any, n_instances: Integer = 1) -> IndicesAndUtilities:
         """Choose rows in the form of a modAL strategy, so that ``self`` can be passed as one.
@@ -268,11 +281,11 @@ class BaseQuery(BaseEstimator):
         Parameters
         ----------
         model : object
-            As in :meth:`query`: modAL passes its learner or committee.
+            As in :meth:`query`: modAL passes its learner or committee, with its labeled rows.
         X_pool : object
             Rows that the model accepts.
         n_instances : int, default=1
-            How many rows to choose.
+            Number of rows to choose.
 
         Returns
         -------
@@ -280,7 +293,10 @@ class BaseQuery(BaseEstimator):
         utilities : float64 array of shape (n_picks,)
             The utility of each chosen row at its step.
         """
-        pool = self._pool_of_model(model, X_pool, n_instances, owner_method="__call__")
+        learner = model.learner_list[0] if hasattr(model, "learner_list") else model
+        labeled = {name[0]: getattr(learner, name, None) for name in ("X_training", "y_training")}
+        sets = {"pool": {"X": X_pool}, "labeled": labeled}
+        pool = self._pool("__call__", sets, n_instances, model=model)
         chosen = self._choose(pool)
         return chosen.positions, chosen.utilities
 
@@ -289,185 +305,162 @@ class BaseQuery(BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} must define _select.")
 
     def _choose(self, pool: Pool) -> Selection:
-        """Select, and see to it that costs are never left out in silence."""
+        """Select, and raise if costs were ignored."""
         chosen = self._select(pool)
-        if pool.costs is not None and not chosen.minds_costs:
+        if pool.costs is not None and not chosen.handles_costs:
             raise NotImplementedError(
-                f"_select of {type(self).__name__} does not mind costs. Got costs in {pool.owner}; "
-                "let _select choose through sklearn_ical.strategies.Batch(pool), or set the tag "
-                "utilities='other', which refuses costs at once."
+                f"_select of {type(self).__name__} does not support costs. Got costs in "
+                f"{pool.caller}; choose through sklearn_ical.selection.Batch(pool), or set the tag "
+                "utilities='other', with which costs raise at once."
             )
         return chosen
 
-    def _query(
-        self, model: Any, X_pool: Any, batch_size: Any, *, return_utilities: bool, **given: Any
-    ) -> Indices | IndicesAndUtilities:
-        """Run the recipe on a model: check, draw, select."""
-        pool = self._pool_of_model(
-            model, X_pool, batch_size, want_utilities=return_utilities, **given
-        )
-        return _answer(self._choose(pool), return_utilities)
-
-    def _pool_of_model(
+    def _pool(
         self,
-        model: Any,
-        X_pool: Any,
+        method: str,
+        sets: dict[str, dict[str, Any]],
         batch_size: Any,
-        *,
         candidates: Any = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        X_reference: Any = None,
         costs: Any = None,
         budget: Any = None,
         want_utilities: bool = False,
-        owner_method: str = "query",
-        **options: Any,
+        reference: Any = None,
+        model: Any = None,
     ) -> Pool:
-        """Check a call of `query` and fix the draws; nothing is predicted yet."""
+        """Check a call and fix the draws; nothing is predicted yet.
+
+        `sets` are the pool, the labeled and the reference rows as given.
+        """
         check_parameters(self)
-        owner = f"{type(self).__name__}.{owner_method}"
-        needs = self.query_tags().needs
-        checked = self._check_call(n_rows(X_pool), batch_size, candidates, costs, budget, owner)
-        if not self._compares:
-            X_reference = None
-        elif X_reference is not None:
-            _check_some(n_rows(X_reference, "X_reference"), "X_reference", owner)
+        caller, tags = f"{type(self).__name__}.{method}", self.query_tags()
+        rows = row_set("X_pool", sets["pool"], caller, model)
+        if rows is None:
+            raise TypeError(f"samples, features or X_pool must be given. Got none in {caller}.")
+        limits = self._check_limits(rows, batch_size, candidates, costs, budget)
+        others: dict[str, Any] = {
+            which: self._other_rows(method, which, sets.get(which, {}), rows, model)
+            for which in ("labeled", "reference")
+        }
         root = self._root()
-        predictions = reference = labeled = None
-        if "nothing" not in needs:
-            source = source_of(
-                model, mean_only="draws" not in needs, X_labeled=X_labeled, y_labeled=y_labeled
-            )
-            if hasattr(source, "kind") and hasattr(source, "n_draws"):  # known before the work
-                self._check_draws(source, owner)
-            draws = drawn(source, stream_seed(root, DRAWS))
-            self._check_draws(draws, owner)
-            predictions, reference, labeled = Predictions.of_draws(
-                draws, X_pool, X_reference, X_labeled if self._sees_labeled else None
-            )
+        if tags.predictions and method == "select":
+            self._check_draws(rows, caller)
+        elif tags.predictions:
+            draws = self._draw(model, sets.get("labeled", {}), stream_seed(root, DRAWS), caller)
+            read = {k: v for k, v in others.items() if v and self._reads_of(k, "samples")}
+            rows, read = with_draws(draws, rows, read)
+            others |= read
         return Pool(
             root=root,
-            predictions=predictions,
-            reference=reference,
-            labeled=labeled,
+            rows=rows,
+            reference_positions=reference,
             model=model,
-            X_pool=X_pool,
-            X_labeled=X_labeled,
-            y_labeled=y_labeled,
             want_utilities=want_utilities,
-            options=options,
-            **checked,
+            **others,
+            **limits,
         )
 
-    def _select_samples(
-        self, samples: Any, batch_size: Any, *, return_utilities: bool, **given: Any
-    ) -> Indices | IndicesAndUtilities:
-        """Run the recipe on predictions at hand: check, select."""
-        pool = self._pool_of_samples(samples, batch_size, want_utilities=return_utilities, **given)
-        return _answer(self._choose(pool), return_utilities)
+    def _draw(self, model: Any, labeled: dict[str, Any], seed: int, caller: str) -> Draws:
+        """Return draws from a model, or its mean if that is enough, as the tags allow."""
+        source = resolve_source(
+            model,
+            mean_only="draws" not in self.query_tags().reads,
+            X_labeled=labeled.get("X"),
+            y_labeled=labeled.get("y"),
+        )
+        if hasattr(source, "kind") and hasattr(source, "n_draws"):  # known before the work
+            self._check_draws(source, caller)
+        draws = draw_from(source, seed)
+        self._check_draws(draws, caller)
+        return draws
 
-    def _pool_of_samples(
-        self,
-        samples: Any,
-        batch_size: Any,
-        *,
-        candidates: Any = None,
-        reference_samples: Any = None,
-        labeled_samples: Any = None,
-        X_pool: Any = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        costs: Any = None,
-        budget: Any = None,
-        want_utilities: bool = False,
-        **options: Any,
-    ) -> Pool:
-        """Check a call of `select`."""
-        check_parameters(self)
-        owner = f"{type(self).__name__}.select"
-        samples = _as_samples(samples, "samples", owner)
-        checked = self._check_call(samples.n_points, batch_size, candidates, costs, budget, owner)
-        predictions = Predictions(samples=samples)
-        self._check_draws(samples, owner)
-        reference = labeled = None
-        if reference_samples is not None and self._compares:
-            reference = _same_draws(reference_samples, "reference_samples", predictions, owner)
-            _check_some(reference.n_points, "reference_samples", owner)
-        if labeled_samples is not None and self._sees_labeled and len(labeled_samples):
-            labeled = _same_draws(labeled_samples, "labeled_samples", predictions, owner)
-        if X_pool is not None and n_rows(X_pool) != samples.n_points:
-            raise ValueError(
-                f"X_pool must have one row for each of the {samples.n_points} points of samples. "
-                f"Got {n_rows(X_pool)} rows in {owner}."
+    def _other_rows(
+        self, method: str, which: str, given: dict[str, Any], pool: RowSet, model: Any
+    ) -> RowSet | None:
+        """Return the labeled or the reference rows, checked; None if not used or not given."""
+        tags = self.query_tags()
+        if which not in (*tags.uses, *tags.reads):
+            return None
+        reads = {what for what in ("features", "samples") if self._reads_of(which, what)}
+        given = {what: value for what, value in given.items() if what in {"X", "y", *reads}}
+        rows = row_set(f"X_{which}", given, pool.caller, model, like=pool)
+        if rows is None and which in tags.reads:
+            raise LabeledRowsMissingError(
+                f"X_labeled and y_labeled must hold the labeled rows, which {pool.caller} reads. "
+                "Got None; pass those that the model was fitted on."
             )
-        return Pool(
-            root=self._root(),
-            predictions=predictions,
-            reference=reference,
-            labeled=labeled,
-            X_pool=X_pool,
-            X_labeled=X_labeled,
-            y_labeled=y_labeled,
-            want_utilities=want_utilities,
-            options=options,
-            **checked,
-        )
+        if rows is None or (rows.n_points == 0 and which == "labeled" and which not in tags.reads):
+            return None  # a cold start
+        if method == "select" and "samples" in reads and not hasattr(rows, "kind"):
+            raise ValueError(
+                f"{which}_samples must be given with X_{which}, as {pool.caller} reads the "
+                f"predictions of the {which} rows. Got None; pass those of X_{which}."
+            )
+        check_other_rows(rows, pool, with_features="features" in reads)
+        return rows
 
-    def _root(self) -> int:
-        """Return the root seed of one call."""
-        return root_seed(self.random_state, type(self).__name__)
+    def _reads_of(self, which: str, what: str) -> bool:
+        """Return whether "samples" or "features" of "labeled" or "reference" rows are read."""
+        tags = self.query_tags()
+        read = tags.features if what == "features" else tags.predictions
+        return read and which in (*tags.uses, *tags.reads)
 
-    def _check_call(
-        self, n_points: int, batch_size: Any, candidates: Any, costs: Any, budget: Any, owner: str
+    def _check_limits(
+        self, rows: RowSet, batch_size: Any, candidates: Any, costs: Any, budget: Any
     ) -> dict[str, Any]:
         """Check what limits the picks, and return it as fields of a Pool."""
-        allowed = check_candidates(candidates, n_points, owner)
+        caller, most = rows.caller, self.query_tags().max_pool
+        if most is not None and rows.n_points > most:
+            raise ValueError(
+                f"X_pool must have at most {most} rows for {type(self).__name__}. Got "
+                f"{rows.n_points} in {caller}; filter it first, as in "
+                f"FilteredQuery(MarginQuery(), {type(self).__name__}())."
+            )
+        allowed = check_candidates(candidates, rows.n_points, caller)
         if costs is not None:
-            self._check_gains(owner)
-            costs = check_costs(costs, n_points, owner)[allowed]
-        limit = check_budget(budget, costs, owner)
+            self._check_gains(caller)
+            costs = check_costs(costs, rows.n_points, caller)[allowed]
+        limit = check_budget(budget, costs, caller)
         return {
-            "owner": owner,
-            "n_points": n_points,
+            "caller": caller,
+            "n_points": rows.n_points,
             "candidates": allowed,
-            "batch_size": clip_batch_size(batch_size, len(allowed), owner),
+            "batch_size": clip_batch_size(batch_size, len(allowed), caller),
             "requested": int(batch_size),
             "costs": costs,
             "budget": limit,
         }
 
-    # Whether the strategy compares candidates with reference rows, and with labeled rows.
-    _compares = False
-    _sees_labeled = False
+    def _root(self) -> int:
+        """Return the root seed of one call."""
+        return root_seed(self.random_state, type(self).__name__)
 
-    def _check_gains(self, owner: str) -> None:
-        """Refuse costs where there is no utility of a row to relate them to."""
+    def _check_gains(self, caller: str) -> None:
+        """Raise if utilities are not gains, which costs could divide."""
         utilities = self.query_tags().utilities
         if utilities != "gain":
             raise ValueError(
-                "costs needs a strategy whose utilities are gains, as told by the tag "
-                f"utilities='gain'. Got utilities={utilities!r} of {type(self).__name__} in "
-                f"{owner}; leave costs out or choose another strategy."
+                "costs needs a strategy whose utilities are gains, with the tag utilities='gain'. "
+                f"Got utilities={utilities!r} of {type(self).__name__} in {caller}; leave costs "
+                "out or choose another strategy."
             )
 
-    def _check_draws(self, draws: Draws | PredictionSamples, owner: str) -> None:
-        """Refuse kinds and numbers of draws that the tags rule out."""
+    def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
+        """Raise if the tags rule out the kind or the number of draws."""
         tags = self.query_tags()
         if draws.kind not in tags.kinds:
             raise ValueError(
-                f"{type(self).__name__} understands predictions of kind "
-                f"{' or '.join(map(repr, tags.kinds))}. Got kind {draws.kind!r} in {owner}."
+                f"{type(self).__name__} supports predictions of kind "
+                f"{' or '.join(map(repr, tags.kinds))}. Got kind {draws.kind!r} in {caller}."
             )
         if draws.n_draws < tags.min_draws:
             raise ValueError(
                 f"{type(self).__name__} needs at least {tags.min_draws} draws. Got "
-                f"{draws.n_draws} in {owner}; use a larger ensemble or increase n_draws."
+                f"{draws.n_draws} in {caller}; use a larger ensemble or increase n_draws."
             )
 
 
 class PointwiseQuery(BaseQuery):
-    """Base of strategies that score each row on its own and take the k best.
+    """Base of strategies that score each row on its own and choose the k best.
 
     A subclass defines ``_score(samples)``: utilities (n_points,), float64, for samples on any
     backend, whose value for a row depends on that row alone.
@@ -484,67 +477,20 @@ class PointwiseQuery(BaseQuery):
         return self._score(samples.canonical())
 
     def _select(self, pool: Pool) -> Selection:
-        parts, largest, n_terms = [], 0.0, 0
-        for _, samples in pool.predictions.chunks(pool.candidates):
-            part = self._score(samples)
-            parts.append(part)
-            xp = _array.namespace(part)
-            largest = max(largest, float(xp.max(xp.abs(part))))
-            n_terms = samples.n_draws + int(np.prod(samples.values.shape[2:]))
-        utilities = parts[0] if len(parts) == 1 else xp.concat(parts)
+        utilities = pool.rows.map(self._score, pool.candidates)
+        xp = _array.namespace(utilities)
         if not bool(xp.all(xp.isfinite(utilities))):
             raise ValueError(
-                f"Utilities must be finite. Got NaN or infinity in {pool.owner}; predictions "
-                "that overflow float64 when squared have to be rescaled."
+                f"Utilities must be finite. Got NaN or infinity in {pool.caller}; rescale "
+                "predictions that overflow float64 when squared."
             )
 
-        def exact(where: np.ndarray) -> np.ndarray:
-            found = pool.predictions.chunks(pool.candidates[where])
-            return np.concatenate([self._exact_score(samples) for _, samples in found])
+        def exact(slots: np.ndarray) -> np.ndarray:
+            return pool.rows.map(self._exact_score, pool.candidates[slots])
 
-        # Each of the n_terms additions and a few logarithms may be off by a rounding.
-        tolerance = 4 * (n_terms + 8) * sys.float_info.epsilon * max(largest, 1.0)
+        largest = max(float(xp.max(xp.abs(utilities))), 1.0)
+        n_terms = pool.rows.n_draws + MOST_OUTPUTS
         batch = Batch(pool)
-        batch.take(utilities, pool.batch_size, tolerance=tolerance, exact=exact)
+        errors = n_terms * sys.float_info.epsilon * largest
+        batch.take(utilities, pool.batch_size, errors=errors, exact=exact)
         return batch.selection()
-
-
-def _answer(selection: Selection, return_utilities: bool) -> Indices | IndicesAndUtilities:
-    if return_utilities:
-        rows: Any = selection.rows  # wanted, so there
-        return selection.positions, rows
-    return selection.positions
-
-
-def _as_samples(samples: Any, name: str, owner: str) -> PredictionSamples:
-    """Return the samples, or an NKC array of probabilities as samples."""
-    if isinstance(samples, PredictionSamples):
-        return samples
-    if not _array.is_array(samples):
-        raise TypeError(
-            f"{name} must be PredictionSamples or an (n_points, n_draws, n_classes) array of "
-            f"probabilities. Got {type(samples).__name__} in {owner}."
-        )
-    return PredictionSamples(samples)
-
-
-def _check_some(n_points: int, name: str, owner: str) -> None:
-    """Refuse reference rows that are none."""
-    if n_points == 0:
-        raise ValueError(
-            f"{name} must have at least one row. Got 0 rows in {owner}; leave it out to compare "
-            "with the pool."
-        )
-
-
-def _same_draws(samples: Any, name: str, predictions: Predictions, owner: str) -> Predictions:
-    """Return other rows' samples, refused where they cannot come from the draws of the pool's."""
-    others = Predictions(samples=_as_samples(samples, name, owner))
-    for what in ("kind", "n_draws"):
-        ours, theirs = getattr(predictions, what), getattr(others, what)
-        if ours != theirs:
-            raise ValueError(
-                f"{name} must come from the same draws as samples, with {what}={ours!r}. Got "
-                f"{what}={theirs!r} in {owner}."
-            )
-    return others

@@ -20,55 +20,57 @@ from sklearn_ical._validation import (
     clip_batch_size,
 )
 from sklearn_ical.dependence import predictive_entropy
+from sklearn_ical.pool._pool import Pool, RowSet
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import best_k, merge_ties
+from sklearn_ical.selection._batch import Selection, best_k, merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._pool import Pool, Predictions, Selection
 
-# Added to squared norms, so that points that say nothing of the draws are not divided by 0.
+# Added to squared norms, so that vectors of 0 are not divided by 0.
 NORM_FLOOR = 1e-6
-# Weights below this part of the largest are rounding; so is a residual below this part of all.
-NEGLIGIBLE = 1e-10
+# Weights below this share of the largest are rounding, and so are residuals of the total.
+NO_WEIGHT = 1e-10
 
 
 class BayesianCoresetQuery(BaseQuery):
-    """Choose a batch whose weighted log-likelihood stands for that of the whole pool.
+    """Choose the batch whose weighted log-likelihood approximates that of the whole pool.
 
     Active Bayesian coresets with Frank-Wolfe optimization, ACS-FW [1]_. Each row has a vector L_x
     of its expected log-likelihood under each posterior draw, see :func:`log_likelihood_vectors`.
     ``batch_size`` steps of :func:`bayesian_coreset` bring a weighted sum of few of them close to
-    the sum over the pool. A step may come back to a row, so there may be fewer rows than
-    `batch_size`: the others are drawn at random.
+    the sum over the pool. A step may return to a row, so there may be fewer rows than `batch_size`:
+    the others are drawn at random.
+
+    Read more in the :ref:`User Guide <bayesian_coreset>`.
 
     Parameters
     ----------
     n_projections : int or None, default=None
-        How many draws the vectors are made of, the first ones; None for all. The expectation is
-        over all draws in any case.
+        Number of draws that the vectors consist of, the first ones; None for all. The expectation
+        is always over all draws.
     gamma : float, default=1.0
         Factor of the entropy that is added to each expected log-likelihood, >= 0. With 1, the
         vectors hold minus the Kullback-Leibler divergence of a draw's prediction from the mean
         prediction; the authors' experiments take 0.7.
     floor : float, default=1e-6
-        What a class probability counts as at least in the logarithm, in (0, 1). A vote of a tree
-        or a label sample gives classes the probability 0, whose log-likelihood would be infinite.
+        Smallest class probability in the logarithm, in (0, 1). Votes of trees and label samples
+        give classes the probability 0, whose log-likelihood would be infinite.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the random rows, and the draws of posteriors that have more than finitely many; see
+        Seeds the random rows, and the draws if the posterior has infinitely many; see
         :term:`random_state`.
 
     Notes
     -----
     The batch is in the order in which rows entered the coreset, then the random ones, which are
-    uniform among the candidates left. Candidates limit the coreset alone; the sum is over the
-    whole pool. The weights of the coreset are not used, as a label counts once; the array function
+    uniform among the candidates left. Candidates limit only the coreset; the sum is over the whole
+    pool. The weights of the coreset are not used, as a label counts once; the array function
     returns them.
 
-    A row of utilities holds what the pick was chosen from: for the coreset <r, L_x> / sigma_x of
-    all candidates, the alignment with the residual, also of those that are in the batch; for a
-    random pick the uniforms of the candidates left.
+    Rows of utilities: for the coreset, <r, L_x> / sigma_x of all candidates, the alignment with the
+    residual, also of those in the batch; for a random pick, the uniforms of the remaining
+    candidates.
 
-    Cost O(n_pool n_draws n_classes) for the vectors, which are held, 8 n_pool n_projections bytes,
-    and O(n_pool n_projections) per step. Model requirements: at least 2 posterior draws.
+    Cost O(n_pool n_draws n_classes) for the vectors, which take 8 n_pool n_projections bytes, and
+    O(n_pool n_projections) per step. Model requirements: at least 2 posterior draws.
 
     References
     ----------
@@ -109,12 +111,12 @@ class BayesianCoresetQuery(BaseQuery):
         return QueryTags(deterministic=False, utilities="other", min_draws=least)
 
     def _select(self, pool: Pool) -> Selection:
-        vectors = _vectors(pool.predictions, self.n_projections, self.gamma, self.floor, pool.owner)
+        vectors = _vectors(pool.rows, self.n_projections, self.gamma, self.floor, pool.caller)
         coreset = _frank_wolfe(vectors, pool.candidates, pool.batch_size, pool.want_utilities)
         left = np.ones(len(pool.candidates), dtype=bool)
-        left[coreset.places] = False
+        left[coreset.slots] = False
         uniforms = row_uniforms(stream(pool.root, STRATEGY), pool.candidates, 1)[:, 0]
-        n_random = pool.batch_size - len(coreset.places)
+        n_random = pool.batch_size - len(coreset.slots)
         order = np.argsort(-uniforms, kind="stable")
         random = order[left[order]][:n_random]
         rows = None
@@ -123,11 +125,11 @@ class BayesianCoresetQuery(BaseQuery):
             for t, alignments in enumerate(coreset.rows):
                 rows[t, pool.candidates] = alignments
             for t in range(n_random):
-                row = rows[len(coreset.places) + t]
+                row = rows[len(coreset.slots) + t]
                 row[pool.candidates[left]] = uniforms[left]
                 left[random[t]] = False
         return Selection(
-            pool.candidates[np.concatenate([coreset.places, random])],
+            pool.candidates[np.concatenate([coreset.slots, random])],
             np.concatenate([coreset.alignments, uniforms[random]]),
             rows,
         )
@@ -141,11 +143,13 @@ def bayesian_coreset(
     Each of `batch_size` steps moves the weighted sum, by exact line search, towards the point
     whose direction fits the residual best [1]_.
 
+    Read more in the :ref:`User Guide <bayesian_coreset>`.
+
     Parameters
     ----------
     vectors : array of shape (n_points, n_projections)
         One vector per point, finite: log-likelihoods under posterior draws, as of
-        :func:`log_likelihood_vectors`, or any other whose inner products matter. Not modified.
+        :func:`log_likelihood_vectors`, or any others with meaningful inner products. Not modified.
     batch_size : int, default=1
         Number of steps, and so the largest number of points; all candidates, with a warning, if
         there are fewer.
@@ -155,18 +159,18 @@ def bayesian_coreset(
     Returns
     -------
     indices : intp array of shape (n_core,)
-        Distinct points in the order in which they entered, on the host. A step may come back to
-        a point, so ``n_core <= batch_size``; none where all vectors are 0.
+        Distinct points in the order in which they entered, on the host. A step may return to a
+        point, so ``n_core <= batch_size``; none if all vectors are 0.
     weights : float64 array of shape (n_core,)
-        Their weights, > 0: ``weights @ vectors[indices]`` stands for ``vectors.sum(axis=0)``, for
+        Their weights, > 0: ``weights @ vectors[indices]`` approximates ``vectors.sum(axis=0)``; for
         a coreset of every point all weights would be 1.
 
     Raises
     ------
     TypeError
-        If `vectors` is no real array, or `batch_size` no integer.
+        If `vectors` is not a real array, or `batch_size` not an integer.
     ValueError
-        If `vectors` has no two axes with entries or is not finite.
+        If `vectors` does not have two axes with entries, or is not finite.
 
     Notes
     -----
@@ -188,20 +192,20 @@ def bayesian_coreset(
     >>> indices, weights.round(6)
     (array([2]), array([2.]))
     """
-    owner = "bayesian_coreset"
+    caller = "bayesian_coreset"
     rule = "vectors must be an array of shape (n_points, n_projections)"
     if not _array.is_array(vectors):
-        raise TypeError(f"{rule}. Got {type(vectors).__name__} in {owner}.")
-    host = as_numbers(_array.to_host(vectors), "vectors", owner)
+        raise TypeError(f"{rule}. Got {type(vectors).__name__} in {caller}.")
+    host = as_numbers(_array.to_host(vectors), "vectors", caller)
     if host.ndim != 2 or 0 in host.shape:
-        raise ValueError(f"{rule}, at least one of each. Got shape {host.shape} in {owner}.")
+        raise ValueError(f"{rule}, at least one of each. Got shape {host.shape} in {caller}.")
     if not np.isfinite(host).all():
-        raise ValueError(f"vectors must be finite. Got NaN or infinity in {owner}.")
-    _check_squares(host, "vectors", owner)
-    allowed = check_candidates(candidates, len(host), owner)
-    n_steps = clip_batch_size(batch_size, len(allowed), owner)
+        raise ValueError(f"vectors must be finite. Got NaN or infinity in {caller}.")
+    _check_squares(host, "vectors", caller)
+    allowed = check_candidates(candidates, len(host), caller)
+    n_steps = clip_batch_size(batch_size, len(allowed), caller)
     coreset = _frank_wolfe(host, allowed, n_steps)
-    return allowed[coreset.places], coreset.weights
+    return allowed[coreset.slots], coreset.weights
 
 
 def log_likelihood_vectors(
@@ -213,16 +217,18 @@ def log_likelihood_vectors(
 ) -> np.ndarray:
     """Compute the expected log-likelihood of each point's label under each posterior draw.
 
+    Read more in the :ref:`User Guide <bayesian_coreset>`.
+
     Parameters
     ----------
     samples : PredictionSamples or array of shape (n_points, n_draws, n_classes)
         Predictions; an array holds class probabilities. Not modified.
     n_projections : int or None, default=None
-        How many draws to take, the first ones; None for all. Means are over all draws.
+        Number of draws to use, the first ones; None for all. Means are over all draws.
     gamma : float, default=1.0
         Factor of the entropy of the mean prediction, which is added.
     floor : float, default=1e-6
-        What a class probability counts as at least in the logarithm.
+        Smallest class probability in the logarithm.
 
     Returns
     -------
@@ -234,7 +240,7 @@ def log_likelihood_vectors(
     Raises
     ------
     TypeError
-        If `samples` are no samples, or a number is of the wrong kind.
+        If `samples` or a number is of the wrong type.
     ValueError
         If a number is out of range, or a noise variance is 0.
 
@@ -245,7 +251,8 @@ def log_likelihood_vectors(
     probabilities 0 and 1. For regression p_j is Gaussian around draw j with the observation noise,
     y has the mean and the variance of the mean prediction, and H is the entropy of a Gaussian of
     that variance; targets add up. Samples without a `noise_variance` get the mean over points and
-    targets of the variance over the draws as noise, so that the unit of the target has no say.
+    targets of the variance over the draws as noise, so that the result does not depend on the unit
+    of the target.
 
     Examples
     --------
@@ -254,52 +261,51 @@ def log_likelihood_vectors(
     >>> log_likelihood_vectors(np.array([[[0.9, 0.1], [0.1, 0.9]]])).round(4)
     array([[-0.3612, -0.3612]])
     """
-    owner = "log_likelihood_vectors"
+    caller = "log_likelihood_vectors"
     if not isinstance(samples, PredictionSamples):
         if not _array.is_array(samples):
             raise TypeError(
                 "samples must be PredictionSamples or an (n_points, n_draws, n_classes) array of "
-                f"probabilities. Got {type(samples).__name__} in {owner}."
+                f"probabilities. Got {type(samples).__name__} in {caller}."
             )
         samples = PredictionSamples(samples)
     if n_projections is not None:
-        n_projections = check_integer(n_projections, "n_projections", owner)
+        n_projections = check_integer(n_projections, "n_projections", caller)
         if n_projections > samples.n_draws:
             raise ValueError(
                 f"n_projections must be at most the number of draws, {samples.n_draws}. Got "
-                f"{n_projections} in {owner}."
+                f"{n_projections} in {caller}."
             )
     if not 0 <= gamma < math.inf:
-        raise ValueError(f"gamma must be a finite number >= 0. Got {gamma!r} in {owner}.")
+        raise ValueError(f"gamma must be a finite number >= 0. Got {gamma!r} in {caller}.")
     if not 0 < floor < 1:
-        raise ValueError(f"floor must be a number in (0, 1). Got {floor!r} in {owner}.")
-    return _vectors(Predictions(samples=samples), n_projections, gamma, floor, owner)
+        raise ValueError(f"floor must be a number in (0, 1). Got {floor!r} in {caller}.")
+    return _vectors(RowSet(samples=samples), n_projections, gamma, floor, caller)
 
 
 def _vectors(
-    predictions: Predictions, n_projections: Integer | None, gamma: Real, floor: Real, owner: str
+    rows: RowSet, n_projections: Integer | None, gamma: Real, floor: Real, caller: str
 ) -> np.ndarray:
     """Return the log-likelihood vectors of all points, (n_points, n_projections), on the host."""
-    positions = np.arange(predictions.n_points)
-    n_projections = predictions.n_draws if n_projections is None else int(n_projections)
-    predictions = predictions.collect() if predictions.kind == "value" else predictions
-    out = np.empty((len(positions), n_projections))
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below
-        noise = _default_noise(predictions) if predictions.kind == "value" else 0.0
-        for part, samples in predictions.chunks(positions):
+    n_projections = rows.n_draws if n_projections is None else int(n_projections)
+    rows = rows.hold() if rows.kind == "value" else rows
+    with np.errstate(over="ignore", invalid="ignore"):  # raises below
+        noise = _default_noise(rows) if rows.kind == "value" else 0.0
+
+        def vectors(samples: PredictionSamples) -> np.ndarray:
             if samples.kind == "value":
-                vectors = _of_values(samples, noise, n_projections, gamma)
-            else:
-                vectors = _of_classes(samples, n_projections, gamma, floor)
-            out[part] = _array.to_host(vectors)
-    _check_squares(out, "Log-likelihoods of predictions", owner)
-    if predictions.weights is None:
+                return _array.to_host(_of_values(samples, noise, n_projections, gamma))
+            return _array.to_host(_of_classes(samples, n_projections, gamma, floor))
+
+        out = rows.map(vectors)
+    _check_squares(out, "Log-likelihoods of predictions", caller)
+    if rows.weights is None:
         return out / math.sqrt(n_projections)
-    weights = predictions.weights[:n_projections]
+    weights = rows.weights[:n_projections]
     if weights.sum() == 0:
         raise ValueError(
-            f"The first {n_projections} draws all have weight 0. Got n_projections="
-            f"{n_projections} in {owner}; take more."
+            f"The first {n_projections} draws all have weight 0. Got n_projections={n_projections} "
+            f"in {caller}; use more."
         )
     return out * np.sqrt(weights / weights.sum())
 
@@ -342,7 +348,7 @@ def _of_values(
     if not (np.asarray(noise) > 0).all():
         raise ValueError(
             "noise_variance must be > 0 for log-likelihoods. Got 0 for some points; leave it out "
-            "to have one estimated."
+            "to estimate one."
         )
     shape = (samples.n_points, samples.n_draws)
     host = np.broadcast_to(np.reshape(noise, (*np.shape(noise), 1, 1)[:2]), shape)
@@ -371,30 +377,26 @@ def _spread(samples: PredictionSamples) -> tuple[Array, Array]:
     return deviations, xp.sum(deviations**2 * weights[:, None], axis=1)
 
 
-def _default_noise(predictions: Predictions) -> float:
+def _default_noise(rows: RowSet) -> float:
     """Return the mean over points and targets of the variance over the draws."""
-    parts = [
-        _array.to_host(_spread(samples)[1])
-        for _, samples in predictions.chunks(np.arange(predictions.n_points))
-    ]
-    return float(np.concatenate(parts).mean())
+    return float(rows.map(lambda samples: _array.to_host(_spread(samples)[1])).mean())
 
 
-def _check_squares(vectors: np.ndarray, what: str, owner: str) -> None:
-    """Refuse vectors that would overflow."""
+def _check_squares(vectors: np.ndarray, what: str, caller: str) -> None:
+    """Raise if vectors would overflow."""
     largest = float(np.max(np.abs(vectors)))
     if not largest < 1e150 / vectors.size:
         raise ValueError(
             f"{what} must not overflow float64 when squared and added up. Got "
-            f"{largest} in {owner}; rescale them."
+            f"{largest} in {caller}; rescale them."
         )
 
 
 @dataclass(frozen=True)
 class _Coreset:
-    """The support of the weights in the order of entry, and what each point was chosen from."""
+    """The support of the weights in the order of entry, and the utilities of each choice."""
 
-    places: np.ndarray
+    slots: np.ndarray
     weights: np.ndarray
     alignments: np.ndarray
     rows: list[np.ndarray]
@@ -403,7 +405,7 @@ class _Coreset:
 def _frank_wolfe(
     vectors: np.ndarray, candidates: np.ndarray, n_steps: int, keep_rows: bool = False
 ) -> _Coreset:
-    """Approximate the sum of all vectors by a weighted sum of candidates; places among them."""
+    """Approximate the sum of all vectors by a weighted sum of candidates; slots among them."""
     target = vectors.sum(axis=0)
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors) + NORM_FLOOR)
     total = float(norms.sum())
@@ -417,7 +419,7 @@ def _frank_wolfe(
         reached = weights[support] @ vectors[support]
         residual = target - reached
         size = float(np.linalg.norm(residual))
-        if size <= NEGLIGIBLE * total:
+        if size <= NO_WEIGHT * total:
             break
         alignments = vectors @ residual / norms
 
@@ -425,21 +427,21 @@ def _frank_wolfe(
             found = (vectors[where] * residual).sum(axis=1) / norms[where]
             return merge_ties(found, error)
 
-        place = int(best_k(alignments, 1, tolerance=4 * error, exact=exact).positions[0])
-        direction = total / norms[place] * vectors[place] - reached
+        slot = int(best_k(alignments, 1, tolerance=4 * error, exact=exact).positions[0])
+        direction = total / norms[slot] * vectors[slot] - reached
         length = float(direction @ direction)
         step = float(direction @ residual) / length if length > 0 else 0.0
         if step <= 0:  # no candidate brings the sum closer
             break
         step = min(step, 1.0)
         weights *= 1 - step
-        weights[place] += step * total / norms[place]
-        entered.setdefault(place, (float(alignments[place]), alignments if keep_rows else None))
-    least = NEGLIGIBLE * weights.max()
-    support = [place for place in entered if weights[place] > least]
+        weights[slot] += step * total / norms[slot]
+        entered.setdefault(slot, (float(alignments[slot]), alignments if keep_rows else None))
+    least = NO_WEIGHT * weights.max()
+    support = [slot for slot in entered if weights[slot] > least]
     return _Coreset(
         np.array(support, dtype=np.intp),
         weights[support],
-        np.array([entered[place][0] for place in support]),
-        [entered[place][1] for place in support if keep_rows],
+        np.array([entered[slot][0] for slot in support]),
+        [entered[slot][1] for slot in support if keep_rows],
     )

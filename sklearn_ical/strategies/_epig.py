@@ -13,36 +13,37 @@ from sklearn_ical._random import LABELS, row_uniforms, stream
 from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import epig
-from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection import merge_ties
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import reference_rows
+from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.selection._maximize import maximize
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
-from sklearn_ical.strategies._references import one_set
-from sklearn_ical.strategies._votes import outputs
 
-# Where no candidate tells so many nats any more, imagined labels are forgotten.
-LEAST_TOLD = 1e-6
+# Sampled labels are dropped if no candidate has more information than this left, in nats.
+LEAST_INFORMATION = 1e-6
 
 
 class EPIGQuery(BaseQuery):
-    """Choose rows whose labels tell most about the labels of reference rows.
+    """Choose rows with the largest mutual information between their labels and reference labels.
 
     Expected predictive information gain [1]_: the mutual information between the label of a
-    candidate and that of a reference row, averaged over the reference rows. Where BALD wants to
-    know the model, EPIG wants to know what the model predicts there.
+    candidate and that of a reference row, averaged over the reference rows. While BALD measures
+    information about the model, EPIG measures information about its predictions there.
+
+    Read more in the :ref:`User Guide <epig>`.
 
     Parameters
     ----------
     n_reference : int, default=200
-        How many reference rows the candidates are compared with, at most all there are: a uniform
-        sample of `X_reference`, or of the pool where that is not given.
+        Number of reference rows that the candidates are compared with, at most all: a uniform
+        sample of `X_reference`, or of the pool if that is not given.
     batch : {"top", "pseudo-label"}, default="top"
-        How a batch is made. "top": the rows of largest information, as published, which may tell
-        the same things. "pseudo-label": greedily, where each reference row imagines the labels of
-        the rows chosen before; better batches, for the cost of "top" at each pick.
+        How a batch is built. "top": the rows of largest information, as published, which may be
+        redundant. "pseudo-label": greedily, given labels of the rows chosen before that are sampled
+        for each reference row; better batches, at the cost of "top" for each pick.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the sample of reference rows, the imagined labels, and the draws of posteriors that
-        have more than finitely many. See :term:`random_state`.
+        Seeds the sample of reference rows, the sampled labels, and the draws if the posterior has
+        infinitely many. See :term:`random_state`.
 
     Notes
     -----
@@ -52,9 +53,9 @@ class EPIGQuery(BaseQuery):
     For "pseudo-label", each pick gets a label for each reference row, sampled from the mean of the
     draws under that row's weights; the weight of each draw is then multiplied by the probability
     that it gives the label, which is Bayes' rule [2]_, and the next pick has the largest mean
-    information under these weights. One history of labels per reference row costs no more than
-    one for all. Labels identify a draw after about log(n_draws) nats: once no candidate tells
-    anything any more, all rows start again from the weights of the posterior.
+    information under these weights. One history of labels per reference row costs no more than one
+    for all. Labels identify a draw after about log(n_draws) nats: once no candidate has any
+    information left, all rows start again from the weights of the posterior.
 
     Model requirements: a classifier with at least 2 posterior draws, the same functions for every
     row. Cost O(n_pool n_reference n_draws n_classes^2), for "pseudo-label" per pick, beyond the
@@ -65,7 +66,7 @@ class EPIGQuery(BaseQuery):
     .. [1] Bickford Smith et al., "Prediction-oriented Bayesian active learning", AISTATS 2023,
        section 4.
     .. [2] Hu and Mussmann, ParBaLS (partial batch label sampling), 2025; here the draws are
-       weighted anew instead of the model fitted anew.
+       reweighted instead of the model refitted.
 
     Examples
     --------
@@ -84,7 +85,6 @@ class EPIGQuery(BaseQuery):
         "batch": [StrOptions({"top", "pseudo-label"})],
         "random_state": ["random_state", np.random.Generator],
     }
-    _compares = True
 
     def __init__(
         self,
@@ -98,50 +98,62 @@ class EPIGQuery(BaseQuery):
 
     def query_tags(self) -> QueryTags:
         """Return the tags: two draws or more of a classifier."""
-        return QueryTags(deterministic=False, kinds=("proba", "label"), min_draws=2)
+        return QueryTags(
+            deterministic=False, kinds=("proba", "label"), uses=("reference",), min_draws=2
+        )
 
     def _select(self, pool: Pool) -> Selection:
-        reference = outputs(self._reference(pool))
+        positions = reference_rows(pool, self.n_reference)
+        reference = pool.compared.take(positions).as_outputs()
+        if self.batch == "pseudo-label":
+            return maximize(pool, _PseudoLabels(pool, reference))
         batch = Batch(pool)
-        if self.batch == "top":
-            weights = pool.predictions.weights
-            utilities = _information(pool, pool.predictions, reference, weights)
-            _take(batch, pool.batch_size, utilities, reference)
-            return batch.selection()
-        predictions = pool.predictions.collect()
-        seed = stream(pool.root, LABELS)
-        prior = np.full(reference.shape[1], 1 / reference.shape[1])
-        prior = prior if predictions.weights is None else predictions.weights
-        weights = np.tile(prior, (reference.shape[0], 1))
-        while True:
-            utilities = _information(pool, predictions, reference, weights)
-            free = ~np.isin(pool.candidates, batch.chosen)
-            told = float(_array.to_host(utilities)[free].max())
-            if told < LEAST_TOLD and (weights != prior).any():
-                weights[:] = prior
-                continue
-            _take(batch, 1, utilities, reference)
-            if batch.full:
-                return batch.selection()
-            position = np.array(batch.chosen[-1:])
-            proba = _array.to_host(outputs(predictions.take(position)))[0]
-            uniforms = row_uniforms(seed, position, len(weights))[0]
-            weights = _after_labels(weights, proba.astype(np.float64), uniforms)
+        utilities = _information(pool.rows, pool.candidates, reference, pool.rows.weights)
+        batch.take(utilities, pool.batch_size, errors=_error(reference))
+        return batch.selection()
 
-    def _reference(self, pool: Pool) -> PredictionSamples:
-        """Return the predictions of the rows to compare with."""
-        return pool.compared.take(one_set(pool, self.n_reference))
+
+class _PseudoLabels:
+    """Information of candidates under draw weights that follow from sampled labels."""
+
+    submodular = False
+    negligible = LEAST_INFORMATION
+
+    def __init__(self, pool: Pool, reference: Array) -> None:
+        self.rows = pool.rows.hold()
+        self.candidates = pool.candidates
+        self.reference = reference
+        self.seed = stream(pool.root, LABELS)
+        n_reference, n_draws = reference.shape[:2]
+        equal, weights = np.full(n_draws, 1 / n_draws), self.rows.weights
+        self.prior = np.tile(equal if weights is None else weights, (n_reference, 1))
+        self.restart()
+
+    def restart(self) -> None:
+        """Return to the weights of the posterior."""
+        self.weights = self.prior
+
+    def gains(self, slots: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the mean information of candidates about the reference labels."""
+        positions = self.candidates[slots]
+        gains = _information(self.rows, positions, self.reference, self.weights)
+        return _array.to_host(gains), _error(self.reference)
+
+    def add(self, slot: int) -> None:
+        """Sample a candidate's label for each reference row, and update that row's weights."""
+        position = self.candidates[[slot]]
+        proba = _array.to_host(self.rows.take(position).as_outputs())[0]
+        uniforms = row_uniforms(self.seed, position, len(self.weights))[0]
+        self.weights = _after_labels(self.weights, proba.astype(np.float64), uniforms)
 
 
 def _information(
-    pool: Pool, predictions: Predictions, reference: Array, weights: np.ndarray | None
+    rows: RowSet, positions: np.ndarray, reference: Array, weights: np.ndarray | None
 ) -> Array:
-    """Return what each candidate tells of the reference rows under these weights."""
-    parts = [
-        epig(outputs(samples), reference, weights=weights)
-        for _, samples in predictions.chunks(pool.candidates)
-    ]
-    return _array.namespace(*parts).concat(parts)
+    """Return the mean information of rows about the reference rows under these weights."""
+    return rows.map(
+        lambda samples: epig(samples.as_outputs(), reference, weights=weights), positions
+    )
 
 
 def _error(reference: Array) -> float:
@@ -150,19 +162,8 @@ def _error(reference: Array) -> float:
     return (n_draws + 64) * sys.float_info.epsilon * (2 + 2 * math.log(n_draws * n_classes))
 
 
-def _take(batch: Batch, size: int, utilities: Array, reference: Array) -> None:
-    """Let the batch take the `size` candidates of largest information."""
-    error = _error(reference)
-
-    def exact(places: np.ndarray) -> np.ndarray:
-        found = _array.namespace(utilities).take(utilities, _array.like(places, utilities), axis=0)
-        return merge_ties(_array.to_host(found), error)
-
-    batch.take(utilities, size, tolerance=4 * error, exact=exact)
-
-
 def _after_labels(weights: np.ndarray, proba: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Sample one row's label under each set of weights, and weigh the draws by how they saw it.
+    """Sample one row's label under each set of weights, and update them by Bayes' rule.
 
     Weights (n_reference, n_draws), probabilities (n_draws, n_classes), uniforms (n_reference,).
     """

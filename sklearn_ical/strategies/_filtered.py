@@ -1,4 +1,4 @@
-"""Two strategies in a row: one narrows the candidates down, the other chooses among them."""
+"""Two consecutive strategies: one filters the candidates, the other chooses among them."""
 
 import numbers
 from dataclasses import replace
@@ -8,38 +8,41 @@ import numpy as np
 
 from sklearn_ical._typing import Integer, StrategyName
 from sklearn_ical._validation import Interval
+from sklearn_ical.pool._pool import Pool
+from sklearn_ical.selection._batch import Selection
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._parts import CompositeQuery
-from sklearn_ical.strategies._pool import Pool, Selection
+from sklearn_ical.strategies._composite import CompositeQuery
 
 
 class FilteredQuery(CompositeQuery):
-    """Choose by one strategy among the rows that another likes best.
+    """Choose rows by one strategy among the best of another.
 
-    A cheap filter spares an expensive strategy most of the pool, and keeps one that looks for
-    coverage away from rows that the model knows already.
+    A cheap filter reduces the pool of an expensive strategy, and keeps a strategy of coverage from
+    choosing rows of which the model is certain.
+
+    Read more in the :ref:`User Guide <filtered>`.
 
     Parameters
     ----------
     filter : BaseQuery or str
-        The strategy that narrows the candidates down to those that it would choose itself, as a
-        batch of `factor` times the size. A name such as "margin" stands for the strategy with
+        The strategy that filters the candidates: those that it would choose itself, as a batch of
+        `factor` times the size, are kept. A name such as "margin" stands for the strategy with
         default parameters, see :ref:`strategy_names`.
     strategy : BaseQuery or str
         The strategy that chooses the batch among them, or its name.
     factor : int, default=6
-        How many rows the filter keeps for each that is chosen, at least 1; all candidates if there
-        are fewer. At 1 the batch is the filter's, in the order of `strategy`.
+        Number of rows that the filter keeps for each that is chosen, at least 1; all candidates if
+        there are fewer. With 1 the batch is that of the filter, in the order of `strategy`.
 
     Notes
     -----
-    Both see the same predictions. The filter limits what may be picked and nothing else: reference
-    rows, scales and kernels of `strategy` still come from the whole pool. Each part runs on its own
-    `random_state`; the draws of posteriors that have more than finitely many follow that of
-    `strategy`, so that a filter that keeps everything changes nothing.
+    Both use the same predictions. The filter only limits what may be picked: reference rows, scales
+    and kernels of `strategy` are still those of the whole pool. Each part uses its own
+    `random_state`; draws of a posterior with infinitely many depend on that of `strategy`, so that
+    a filter that keeps everything changes nothing.
 
-    Utilities are those of `strategy`, NaN also for the rows that the filter left out, so no costs
-    are taken. Model requirements: those of both parts.
+    Utilities are those of `strategy`, NaN also for the rows that the filter left out, so costs are
+    not supported. Model requirements: those of both parts.
 
     Examples
     --------
@@ -70,54 +73,58 @@ class FilteredQuery(CompositeQuery):
         self.factor = factor
 
     def query_tags(self) -> QueryTags:
-        """Return the tags: what both parts understand, and what either needs.
+        """Return the tags: the kinds that both parts support, and what either reads.
 
         Raises
         ------
         TypeError, ValueError
-            If a part is no strategy and no name of one, or the two have no kind of predictions in
-            common.
+            If a part is neither a strategy nor the name of one, or the two have no kind of
+            predictions in common.
         """
         parts = self._parts()
         tags = [part.query_tags() for part in parts]
-        asking = [each for each in tags if "nothing" not in each.needs]
-        needs = {need for each in asking for need in each.needs}
-        if "draws" in needs:
-            needs.discard("mean")  # which the draws have too
-        readers = asking or tags
+        reads = {read for each in tags for read in each.reads}
+        if "draws" in reads:
+            reads.discard("mean")  # which the draws have too
+        readers = [each for each in tags if each.predictions] or tags
         kinds = [kind for kind in readers[0].kinds if all(kind in each.kinds for each in readers)]
         if not kinds:
             raise ValueError(
-                "The 'filter' and 'strategy' parameters of FilteredQuery must understand one kind "
-                f"of predictions in common. Got {type(parts[0]).__name__} for {tags[0].kinds} and "
+                "The 'filter' and 'strategy' parameters of FilteredQuery must support one kind of "
+                f"predictions in common. Got {type(parts[0]).__name__} for {tags[0].kinds} and "
                 f"{type(parts[1]).__name__} for {tags[1].kinds}; choose another filter."
             )
         return QueryTags(
             deterministic=all(each.deterministic for each in tags),
             utilities="other",
             kinds=tuple(kinds),
-            needs=tuple(sorted(needs)) or ("nothing",),
+            reads=tuple(sorted(reads)),
+            uses=tuple(sorted({use for each in tags for use in each.uses})),
             min_draws=max(each.min_draws for each in tags),
         )
 
     def _root(self) -> int:
-        """Return the root seed of the strategy that chooses, which has the draws made too."""
+        """Return the root seed of the strategy that chooses, which also seeds the draws."""
         return self._parts()[1]._root()
 
     def _select(self, pool: Pool) -> Selection:
         narrow, strategy = self._parts()
-        if pool.predictions is not None:
-            pool = replace(pool, predictions=pool.predictions.collect())
+        if self.query_tags().predictions:
+            pool = replace(pool, rows=pool.rows.hold())
         n_kept = self.factor * pool.batch_size
         if n_kept < len(pool.candidates):
+            # Sets of steps belong to the steps of the strategy.
+            positions = pool.reference_positions
+            one_set = positions if np.ndim(positions) == 1 else None
             kept = narrow._choose(
                 replace(
                     pool,
-                    owner=f"the filter of {pool.owner}",
+                    caller=f"the filter of {pool.caller}",
                     root=narrow._root(),
                     requested=n_kept,
                     batch_size=n_kept,
                     want_utilities=False,
+                    reference_positions=one_set,
                 )
             ).positions
             pool = replace(pool, candidates=np.sort(kept))

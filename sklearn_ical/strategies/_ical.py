@@ -1,6 +1,5 @@
 """Information condensing active learning (ICAL): the paper's query strategy."""
 
-import math
 import numbers
 from typing import Any, ClassVar
 
@@ -10,73 +9,79 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.strategies._base import QueryTags
-from sklearn_ical.strategies._information import Information, check_information, information_of
-from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
-from sklearn_ical.strategies._reference_query import ReferenceQuery
-from sklearn_ical.strategies._references import ReferenceSets
-from sklearn_ical.strategies._scorer import Scorer, multiplicities
+from sklearn_ical.objectives.hsic._dependence import Dependence, multiplicities
+from sklearn_ical.objectives.hsic._make_dependence import (
+    KERNELS,
+    Information,
+    check_information_weight,
+    check_kernel,
+    information_of,
+    make_dependence,
+    understood_kinds,
+)
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import reference_sets
+from sklearn_ical.samplers._base import Draws
+from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 
-class ICALQuery(ReferenceQuery):
-    """Choose the batch whose predictions depend most on those for the rest of the pool.
+class ICALQuery(BaseQuery):
+    """Choose the batch whose predictions depend most on those for the pool.
 
     Information condensing active learning [1]_. Each greedy step draws a reference set R of the
     pool and takes the candidates x with the largest
 
         s(x) = mean over x' in R of HSIC(k_x', k_x),
 
-    the dependence between the posterior predictions for x and for x'. A row that is uncertain
-    in the way in which many others are is worth a label.
+    the dependence between the posterior predictions for x and for x'. Rows whose uncertainty is
+    shared by many others have high scores.
+
+    Read more in the :ref:`User Guide <ical>`.
 
     Parameters
     ----------
     n_reference : int, default=200
-        Size r of the reference set of each step; at most all rows where `replace` is False.
+        Size r of the reference set of each step, drawn without replacement; at most all rows.
     step_size : int, default=1
-        How many rows each step takes (L in the paper); the last step may take fewer. With costs,
-        they are taken one after the other, each within what is then left of the budget.
+        Number of rows of each step (L in the paper); the last step may take fewer. With costs, they
+        are taken one after the other, each within the remaining budget.
     prediction : {"sampled", "proba", "expected", "argmax"}, default="sampled"
-        What a classifier's prediction is. "sampled": one label per row and draw, drawn from the
+        Form of a classifier's predictions. "sampled": one label per row and draw, drawn from the
         class probabilities, as in the paper. "proba": the probabilities themselves, with the same
         limit for many draws and far less noise. "expected": the kernel of sampled labels, averaged
-        over all of them. "argmax": the likeliest label. Label samples are used as they are, and
-        so are the draws of regressors.
+        over all of them. "argmax": the likeliest label. Label samples are used as they are, and so
+        are the draws of regressors.
     kernel : {"auto", "rq", "rbf", "linear", "delta", "distance"} or callable, default="auto"
         Kernel of two predictions; a callable is a function of squared distances, elementwise on
-        arrays. "auto" is the paper's mixture of rational quadratics ("rq") for labels and
-        regression, "linear" for "proba" and "expected". For labels, all kernels make the same
-        choice. Real predictions are divided by their pool-wide spread over the draws first.
+        arrays. "auto" is "delta" for labels, for which all kernels make the same choice, the
+        paper's mixture of rational quadratics ("rq") for regression, and "linear" for "proba" and
+        "expected". Other kernels are for real predictions and "proba". Real predictions are
+        divided by their pool-wide spread over the draws first.
     estimator : {"biased", "unbiased"}, default="biased"
         Estimator of HSIC: "biased" (V-statistic, as in the paper, exact where the draws are the
         whole posterior) or "unbiased" (needs 4 draws or more of equal weight).
     resample : bool, default=True
         Whether each step draws its own reference set. All diversity in a batch comes from this.
-    replace : bool, default=False
-        Whether reference rows are drawn with replacement.
     include_self : bool, default=True
         Whether a candidate in R is also compared with itself, as in the paper.
-    exclude_selected : bool, default=False
-        Whether rows chosen in earlier steps leave the reference sets. Then steps cannot share
-        one matrix product: each costs a pass over the candidates.
     information_weight : float, default=0.0
-        From 0, the paper's method, to 1: how much of a score is what the prediction tells about the
-        parameters. The mean reference kernel S becomes (1 - w) S + w c I, where the identity I is
-        the kernel of the draw itself and c makes both parts equal on average over the pool. Needs
-        ``estimator="biased"``, as the other leaves the diagonals of kernels out.
+        From 0, the paper's method, to 1: share of information about the parameters in the scores.
+        The mean reference kernel S becomes (1 - w) S + w c I, where the identity I is the kernel of
+        the draw itself and c makes both parts equal on average over the pool. Needs
+        ``estimator="biased"``, as the other ignores the diagonals of kernels.
     random_state : int, RandomState, Generator or None, default=None
         See :term:`random_state`.
 
     Notes
     -----
-    The objective is linear in the batch, so what was chosen before changes nothing but what is
-    left to choose, and the scores of all steps are one matrix product: O(n_pool * n_draws^2 *
-    n_steps). It is formed in blocks of steps within half of scikit-learn's `working_memory`, from
-    kernels made chunk by chunk; label samples are kept, n_pool * n_draws bytes, and other
-    predictions where a quarter of `working_memory` has room. The product is in float32 and only
-    makes a shortlist: label samples are decided in integers, other predictions in float64. A row
-    whose draws all agree scores exactly 0.
+    The objective is linear in the batch, so earlier picks do not change the scores of later ones,
+    and the scores of all steps are one matrix product: O(n_pool * n_draws^2 * n_steps). It is
+    formed in blocks of steps within half of scikit-learn's `working_memory`, from kernels made
+    chunk by chunk; label samples are kept, n_pool * n_draws bytes, and other predictions if they
+    fit in a quarter of `working_memory`. The product is in float32 and only makes a shortlist:
+    label samples are decided in integers, other predictions in float64. A row whose draws all agree
+    scores exactly 0.
 
     Utilities are s(x), dimensionless, >= 0 for "biased". Model requirements: at least 2 posterior
     draws, the same functions for every row.
@@ -105,9 +110,7 @@ class ICALQuery(ReferenceQuery):
         "kernel": [StrOptions(KERNELS), callable],
         "estimator": [StrOptions({"biased", "unbiased"})],
         "resample": ["boolean"],
-        "replace": ["boolean"],
         "include_self": ["boolean"],
-        "exclude_selected": ["boolean"],
         "information_weight": [Interval(numbers.Real, 0, 1, closed="both")],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -120,9 +123,7 @@ class ICALQuery(ReferenceQuery):
         kernel: Kernel = "auto",
         estimator: HSICEstimator = "biased",
         resample: bool = True,
-        replace: bool = False,
         include_self: bool = True,
-        exclude_selected: bool = False,
         information_weight: Real = 0.0,
         random_state: Seed = None,
     ) -> None:
@@ -132,113 +133,117 @@ class ICALQuery(ReferenceQuery):
         self.kernel = kernel
         self.estimator = estimator
         self.resample = resample
-        self.replace = replace
         self.include_self = include_self
-        self.exclude_selected = exclude_selected
         self.information_weight = information_weight
         self.random_state = random_state
 
     def query_tags(self) -> QueryTags:
         """Return the tags: draws of any kind, 4 for the unbiased estimator."""
-        return QueryTags(deterministic=False, min_draws=2 if self.estimator == "biased" else 4)
+        min_draws = 2 if self.estimator == "biased" else 4
+        return QueryTags(
+            deterministic=False,
+            kinds=understood_kinds(self),
+            uses=("reference",),
+            min_draws=min_draws,
+        )
+
+    def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
+        check_kernel(self, draws.kind, caller)
+        super()._check_draws(draws, caller)
 
     def _select(self, pool: Pool) -> Selection:
-        check_information(self, pool.owner)
-        references = ReferenceSets(self, pool, exclude_selected=self.exclude_selected)
+        check_information_weight(self, pool.caller)
+        references = reference_sets(self, pool)
 
-        def make(pool: Pool) -> tuple[Scorer, float]:
+        def make(pool: Pool) -> Dependence:
             sums = self.information_weight == 0
-            return make_scorer(self, pool, references.needed(), sums=sums)
+            return make_dependence(self, pool, np.unique(references), sums=sums)
 
-        scorer, unit = make(pool)
-        information = information_of(self, pool, scorer, make)
-        alone = pool.reference is None and not self.include_self
-        batch = Batch(pool)
-        run = _Run(pool, batch, scorer, unit, information, without_self=alone)
-        n_steps = math.ceil(pool.batch_size / self.step_size)
-        block = 1 if references.depend_on_picks else _steps_per_block(scorer, pool)
-        if references.depend_on_picks:
-            scorer.keep_features(double=pool.want_utilities)
-        for start in range(0, n_steps, block):
-            if batch.full:
-                break
-            steps = range(start, min(start + block, n_steps))
-            run.start([references.of_step(t, batch.chosen) for t in steps])
-            for i in range(len(steps)):
-                if not batch.full:
-                    run.take(i, int(self.step_size))
-        return batch.selection()
+        dependence = make(pool)
+        information = information_of(self, pool, dependence, make)
+        without_self = pool.reference is None and not self.include_self
+        run = _BlockSteps(Batch(pool), dependence, information, without_self=without_self)
+        block = _steps_per_block(dependence, pool)
+        for start in range(0, len(references), block):
+            if not run.batch.full:
+                run.take_block(references[start : start + block], int(self.step_size))
+        return run.batch.selection()
 
 
-class _Run:
-    """The greedy steps of one call: from a panel's values to what the batch takes."""
+class _BlockSteps:
+    """The greedy steps of one call, from scores to picks.
+
+    The scores of a block of steps are one product, so the steps are not those of `maximize`.
+    """
 
     def __init__(
         self,
-        pool: Pool,
         batch: Batch,
-        scorer: Scorer,
-        unit: float,
+        dependence: Dependence,
         information: Information | None,
         *,
         without_self: bool,
     ) -> None:
-        self.pool = pool
+        self.pool = batch.pool
         self.batch = batch
-        self.scorer = scorer
-        self.unit = unit
+        self.dependence = dependence
         self.information = information
         self.without_self = without_self
 
-    def start(self, positions: list[np.ndarray]) -> None:
-        """Score the candidates against the reference sets of a block of steps."""
-        double = self.pool.want_utilities
-        self.positions = positions
+    def take_block(self, references: np.ndarray, size: int) -> None:
+        """Take `size` candidates in each of a block of steps, by these reference sets."""
+        double, sets = self.pool.want_utilities, list(references)
         if self.information is None:
-            self.panel = self.scorer.panel(positions, double=double)
+            self.step_scores = self.dependence.scores(sets, double=double)
         else:
-            references = self.scorer.summary(positions)
-            self.amounts = self.information.amounts(references.duals)
-            duals = self.information.shifted(references.duals, self.amounts)
-            extent = self.information.extent(references.duals, self.amounts)
-            self.panel = self.scorer.panel_of(references, duals, double=double, extent=extent)
+            kernels = self.dependence.reference_kernels(sets)
+            self.amounts = self.information.amounts(kernels.duals)
+            duals = self.information.shifted(kernels.duals, self.amounts)
+            extent = self.information.extent(kernels.duals, self.amounts)
+            self.step_scores = self.dependence.scores_of(
+                kernels, duals, double=double, extent=extent
+            )
+        for step, reference in enumerate(sets):
+            if not self.batch.full:
+                self._take(step, reference, size)
 
-    def take(self, step: int, size: int) -> None:
+    def _take(self, step: int, reference: np.ndarray, size: int) -> None:
         """Choose the best `size` free candidates of one step of the block."""
-        scorer, pool, panel = self.scorer, self.pool, self.panel
-        row = scorer.row(panel, step)
-        error, n_reference = float(panel.error[step]), int(panel.references.sizes[step])
-        shared, counts = self._shared(self.positions[step])
+        dependence, pool, step_scores = self.dependence, self.pool, self.step_scores
+        row = dependence.row(step_scores, step)
+        error, n_reference = float(step_scores.error[step]), len(reference)
+        shared, counts = self._shared(reference)
         if len(shared):
             row, error = self._less_self(row, step, shared, counts, error)
         if pool.want_utilities or pool.costs is not None:  # else only the order of values counts
             xp = _array.namespace(row)
-            row = self.unit * (xp.astype(row, xp.float64) + float(panel.offset[step]))
-            error *= self.unit
+            row = xp.astype(row, xp.float64) + float(step_scores.offset[step])
 
-        def exact(where: np.ndarray) -> np.ndarray:
-            scores = scorer.exact(panel, step, where)
+        def exact(slots: np.ndarray) -> np.ndarray:
+            scores = dependence.exact(step_scores, step, slots)
             if not len(shared):
                 return scores
             own = np.zeros(len(pool.candidates), dtype=np.int64)
             own[shared] = counts
-            with_self = self._own(where, step)
-            return scorer.without_self(scores, with_self, own[where], n_reference)
+            with_self = self._own(slots, step)
+            return dependence.without_self(scores, with_self, own[slots], n_reference)
 
-        def values(scores: np.ndarray) -> np.ndarray:
-            return self.unit * scorer.values(scores, n_reference)
+        def utilities_of(scores: np.ndarray) -> np.ndarray:
+            return dependence.values(scores, n_reference)
 
-        self.batch.take(row, size, tolerance=4 * error, exact=exact, values=values)
+        self.batch.take(row, size, errors=error, exact=exact, utilities_of=utilities_of)
 
     def _own(self, candidates: np.ndarray, step: int) -> np.ndarray:
-        """Return what each candidate as a reference row adds to its own score of one step."""
+        """Return the contribution of each candidate to its own score of one step."""
         if self.information is None:
-            return self.scorer.exact_self(candidates)
+            return self.dependence.exact_self(candidates)
         information, amount = self.information, self.amounts[step]
-        return self.scorer.exact_self(candidates, lambda duals: information.shifted(duals, amount))
+        return self.dependence.exact_self(
+            candidates, lambda duals: information.shifted(duals, amount)
+        )
 
     def _shared(self, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return places of candidates that are reference rows too, and how often they are."""
+        """Return slots of candidates that are reference rows too, and how often they are."""
         if not self.without_self:
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.int64)
         counts = multiplicities([reference], self.pool.candidates)[0]
@@ -253,9 +258,12 @@ class _Run:
         counts: np.ndarray,
         error: float,
     ) -> tuple[Array, float]:
-        """Take the dependence of reference rows on themselves out of one step's values."""
-        size, offset = int(self.panel.references.sizes[step]), float(self.panel.offset[step])
-        own = self.scorer.values(self._own(shared, step), 1)
+        """Remove the dependence of reference rows on themselves from one step's values."""
+        size, offset = (
+            int(self.step_scores.references.sizes[step]),
+            float(self.step_scores.offset[step]),
+        )
+        own = self.dependence.values(self._own(shared, step), 1)
         left = np.maximum(size - counts, 1)
         factor, shift = np.ones(row.shape[0]), np.zeros(row.shape[0])
         factor[shared] = np.where(size > counts, size / left, 0.0)
@@ -266,8 +274,8 @@ class _Run:
         return exact_row, error * float(factor.max()) * 2
 
 
-def _steps_per_block(scorer: Scorer, pool: Pool) -> int:
+def _steps_per_block(dependence: Dependence, pool: Pool) -> int:
     """Return how many steps' scores fit in half of `working_memory`."""
     item = 8 if pool.want_utilities else 4
-    step_bytes = item * len(pool.candidates) + 40 * scorer.n_draws**2
+    step_bytes = item * len(pool.candidates) + 40 * dependence.n_draws**2
     return max(1, _array.working_bytes() // 2 // step_bytes)

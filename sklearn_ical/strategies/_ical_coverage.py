@@ -19,59 +19,66 @@ from sklearn_ical._typing import (
     Uncertainty,
 )
 from sklearn_ical._validation import Interval, StrOptions, warn_saturated
+from sklearn_ical.objectives._coverage import ConcaveCoverage, MatrixCoverage
+from sklearn_ical.objectives.hsic._dependence import Dependence, PairwiseDependence
+from sklearn_ical.objectives.hsic._make_dependence import (
+    KERNELS,
+    check_information_weight,
+    check_kernel,
+    information_of,
+    make_dependence,
+    understood_kinds,
+)
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import reference_rows
+from sklearn_ical.pool._row_weights import UNCERTAINTIES, given_weights, uncertainty
 from sklearn_ical.samplers import Draws
-from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._base import QueryTags
-from sklearn_ical.strategies._facility_location import ConcaveCoverage, MatrixCoverage
-from sklearn_ical.strategies._information import check_information, information_of
-from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection
-from sklearn_ical.strategies._reference_query import ReferenceQuery
-from sklearn_ical.strategies._references import one_set
-from sklearn_ical.strategies._row_weights import UNCERTAINTIES, given_weights, uncertainty
-from sklearn_ical.strategies._scorer import Matrix, Scorer
+from sklearn_ical.selection._batch import Selection
+from sklearn_ical.selection._maximize import maximize
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
-# What the matrix of dependences may take up where the number of reference rows is left open.
+# Largest size of the matrix of dependences by default.
 MATRIX_BYTES = 10**9
-# So many reference rows cover what there is in most pools.
+# Enough reference rows for most pools.
 MANY = 1000
 
 
-class ICALCoverageQuery(ReferenceQuery):
-    """Choose the batch on whose predictions each reference row's prediction depends most.
+class ICALCoverageQuery(BaseQuery):
+    """Choose the batch that covers the reference rows by dependence of the predictions.
 
-    Information condensing active learning with an objective in which rows of a batch interact:
-    a reference row counts by the one row of the batch that tells most about it, so that a
-    second row that tells the same adds nothing. With the dependence D(i, x) of candidate x and
-    reference row i,
+    Information condensing active learning with an objective in which rows of a batch interact: a
+    reference row counts by the one row of the batch that it depends on most, so that a second,
+    redundant row adds nothing. With the dependence D(i, x) of candidate x and reference row i,
 
         f(S) = mean over i of max over x in S of v_i w_x D(i, x)
 
     is monotone and submodular, and the greedy batch reaches at least 1 - 1/e of the largest value.
 
+    Read more in the :ref:`User Guide <ical_coverage>`.
+
     Parameters
     ----------
     n_reference : int or None, default=None
-        How many reference rows are drawn from the pool, or from the reference rows given. None
-        draws 1000, or twice as many as are to be picked if that is more; at most all, and no more
-        than a matrix of 1 GB allows. More reference rows give better batches, and rare kinds of
-        rows are covered only if some of them are among these.
+        Number of reference rows drawn from the pool, or from the reference rows given. None draws
+        1000, or twice as many as are to be picked if that is more; at most all, and no more than a
+        matrix of 1 GB allows. More reference rows give better batches, and rare kinds of rows are
+        covered only if some of them are among these.
     dependence : {"hsic", "tau"}, default="hsic"
         "hsic": the Hilbert-Schmidt independence criterion of the predictions, as in ICAL. "tau":
         the expected reduction of the reference row's Gini impurity, its Brier risk, by the
         candidate's label, Bayes' rule over the draws; HSIC whose candidate kernel divides each
         class by its mean probability. For regression the expected reduction of the variance, in
         units of its pool-wide mean over the rows, each target on its own, by an observation with
-        the noise that the samples state.
+        the noise of the samples.
     candidate_weight, reference_weight : None, "margin", "entropy" or array, default=None
         The factors w and v. None: 1. "margin": 1 minus the difference of the two largest mean class
         probabilities. "entropy": entropy of the mean class probabilities, in nats. An array has one
-        number >= 0 for each pool row, or for each row that reference positions count.
+        number >= 0 for each pool row, or for each row that reference positions refer to.
     information_weight : float, default=0.0
-        From 0 to 1: how much of D is what the candidate's prediction tells about the parameters.
-        D becomes (1 - u) D(i, x) + u c D(draw, x), where the number c makes both parts equal on
-        average over the pool. With 1 one row covers all reference rows, and the batch is the rows
-        that tell most about the parameters. Needs ``estimator="biased"``.
+        From 0 to 1: share of information about the parameters in D. D becomes (1 - u) D(i, x) + u c
+        D(draw, x), where the number c makes both parts equal on average over the pool. With 1 one
+        row covers all reference rows, and the batch is the rows with the largest information about
+        the parameters. Needs ``estimator="biased"``.
     objective : {"facility-location", "concave"}, default="facility-location"
         "concave": mean over i of (sum over x in S of v_i w_x D(i, x)) ** gamma, which is never
         saturated.
@@ -79,24 +86,24 @@ class ICALCoverageQuery(ReferenceQuery):
         Exponent of the concave objective, 0 < gamma <= 1. With 1 the batch no longer interacts, and
         the choice is that of :class:`ICALQuery` with a fixed reference set.
     prediction, kernel, estimator
-        What a prediction is, the kernel of two of them and the estimator of HSIC, as for
-        :class:`ICALQuery`; here with ``prediction="proba"`` by default, and estimates below 0
-        count as 0. "tau" needs ``prediction="proba"`` or label samples, and ``kernel="auto"``.
+        Form of the predictions, their kernel and the estimator of HSIC, as for :class:`ICALQuery`;
+        here with ``prediction="proba"`` by default, and estimates below 0 count as 0. "tau" needs
+        ``prediction="proba"`` or label samples, and ``kernel="auto"``.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the reference rows, the labels of ``prediction="sampled"`` and the draws of posteriors
-        that have more than finitely many. See :term:`random_state`.
+        Seeds the reference rows, the labels of ``prediction="sampled"`` and the draws if the
+        posterior has infinitely many. See :term:`random_state`.
 
     Notes
     -----
-    Once no candidate adds anything, the reference rows are saturated: a warning says so, and the
-    rest of the batch covers them anew.
+    Once no candidate adds anything, the reference rows are saturated: this gives a warning, and the
+    rest of the batch covers them again.
 
     Utilities are gains, in the unit of D times that of the weights (to the power gamma), >= 0.
 
     The matrix of dependences, n_reference * n_pool float64 numbers, is one matrix product,
-    O(n_reference n_pool n_draws^2); there is none of n_pool by n_pool unless asked for. Lazy greedy
-    then renews few gains per pick, O(n_reference) each. Model requirements: at least 2 posterior
-    draws (4 for the unbiased estimator), the same functions for every row.
+    O(n_reference n_pool n_draws^2); there is none of n_pool by n_pool unless requested. Lazy greedy
+    then recomputes few gains per pick, O(n_reference) each. Model requirements: at least 2
+    posterior draws (4 for the unbiased estimator), the same functions for every row.
 
     References
     ----------
@@ -160,59 +167,61 @@ class ICALCoverageQuery(ReferenceQuery):
     def query_tags(self) -> QueryTags:
         """Return the tags: weights by name are those of classifiers."""
         by_name = isinstance(self.candidate_weight, str) or isinstance(self.reference_weight, str)
+        kinds = understood_kinds(self)
         return QueryTags(
             deterministic=False,
-            kinds=("proba", "label") if by_name else ("proba", "label", "value"),
+            uses=("reference",),
+            kinds=tuple(kind for kind in kinds if kind != "value") if by_name else kinds,
             min_draws=2 if self.estimator == "biased" else 4,
         )
 
-    def _check_draws(self, draws: Draws | PredictionSamples, owner: str) -> None:
+    def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
         for name in ("candidate_weight", "reference_weight"):
             weight = getattr(self, name)
             if isinstance(weight, str) and draws.kind == "value":
                 raise ValueError(
-                    f"{name}={weight!r} is taken from class probabilities. Got predictions of kind "
-                    f"'value' in {owner}; pass None, or an array of one weight for each row."
+                    f"{name}={weight!r} is computed from class probabilities. Got predictions of "
+                    f"kind 'value' in {caller}; pass None, or an array of one weight for each row."
                 )
-        super()._check_draws(draws, owner)
+        check_kernel(self, draws.kind, caller)
+        super()._check_draws(draws, caller)
 
     def _select(self, pool: Pool) -> Selection:
-        check_information(self, pool.owner)
+        check_information_weight(self, pool.caller)
         if self.dependence == "tau":
             self._check_tau(pool)
         source, reference = pool.compared, self._reference(pool)
         given = [
-            given_weights(getattr(self, name), rows.n_points, name, pool.owner)
-            for name, rows in (("candidate_weight", pool.predictions), ("reference_weight", source))
+            given_weights(getattr(self, name), rows.n_points, name, pool.caller)
+            for name, rows in (("candidate_weight", pool.rows), ("reference_weight", source))
         ]
-        matrix, scorer, unit = self._dependences(pool, reference)
+        matrix, dependence = self._dependences(pool, reference)
         by_row, highest = _of_rows(self.reference_weight, given[1], source, reference)
-        scale, top = _of_rows(self.candidate_weight, given[0], pool.predictions, pool.candidates)
+        scale, top = _of_rows(self.candidate_weight, given[0], pool.rows, pool.candidates)
         factors = np.ones(len(reference)) if by_row is None else by_row
         _clean(matrix, factors)
         options: dict[str, Any] = {
-            "column_of": scorer.atoms(np.arange(len(pool.candidates))),
+            "column_of": dependence.atoms(np.arange(len(pool.candidates))),
             "scale": scale,
-            "share": self._share(unit, highest, top, pool.owner) / len(reference),
+            "share": self._share(highest, top, pool.caller) / len(reference),
             "error": matrix.error * factors,
+            "on_saturated": partial(warn_saturated, pool.caller, n_reference=len(reference)),
         }
         objective = (
             MatrixCoverage(matrix.values, **options)
             if self.objective == "facility-location"
             else ConcaveCoverage(matrix.values, self.gamma, **options)
         )
-        batch = Batch(pool)
-        _cover(batch, objective)
-        return batch.selection()
+        return maximize(pool, objective)
 
-    def _share(self, unit: float, by_row: float, by_candidate: float, owner: str) -> float:
-        """Return what the largest D, of weight 1 on both sides, counts in the objective."""
+    def _share(self, by_row: float, by_candidate: float, caller: str) -> float:
+        """Return the factor of the largest D, of weight 1 on both sides, in the objective."""
         exponent = 1.0 if self.objective == "facility-location" else float(self.gamma)
-        share = (unit * by_row * by_candidate) ** exponent
+        share = (by_row * by_candidate) ** exponent
         if not sys.float_info.min < share < sys.float_info.max:
             raise ValueError(
                 "candidate_weight and reference_weight must have a product within float64. Got "
-                f"largest weights of {by_candidate!r} and {by_row!r} in {owner}; scale them."
+                f"largest weights of {by_candidate!r} and {by_row!r} in {caller}; scale them."
             )
         return share
 
@@ -221,42 +230,44 @@ class ICALCoverageQuery(ReferenceQuery):
         if n_reference is None:
             room = MATRIX_BYTES // (8 * pool.n_points)
             n_reference = max(1, min(max(MANY, 2 * pool.requested), room))
-        return one_set(pool, n_reference, pool.options.get("reference"))
+        return reference_rows(pool, n_reference)
 
-    def _dependences(self, pool: Pool, reference: np.ndarray) -> tuple[Matrix, Scorer, float]:
-        """Return D between reference rows and candidates, the scorer of those, and D's unit."""
+    def _dependences(
+        self, pool: Pool, reference: np.ndarray
+    ) -> tuple[PairwiseDependence, Dependence]:
+        """Return D between reference rows and candidates, and the dependence it is based on."""
 
-        def make(pool: Pool) -> tuple[Scorer, float]:
+        def make(pool: Pool) -> Dependence:
             tau, sums = self.dependence == "tau", self.information_weight == 0
-            return make_scorer(self, pool, np.unique(reference), tau=tau, sums=sums)
+            return make_dependence(self, pool, np.unique(reference), tau=tau, sums=sums)
 
-        scorer, unit = make(pool)
-        information = information_of(self, pool, scorer, make)
+        dependence = make(pool)
+        information = information_of(self, pool, dependence, make)
         if information is None:
-            return scorer.matrix(reference), scorer, unit
-        amount = information.amounts(scorer.summary([reference]).duals)
+            return dependence.pairwise(reference), dependence
+        amount = information.amounts(dependence.reference_kernels([reference]).duals)
         adjust = partial(information.shifted, amounts=amount)
-        return scorer.matrix(reference, adjust), scorer, unit
+        return dependence.pairwise(reference, adjust), dependence
 
     def _check_tau(self, pool: Pool) -> None:
-        """Refuse what would not be tau."""
-        if pool.predictions.kind == "proba" and self.prediction != "proba":
+        """Raise if the parameters do not define tau."""
+        if pool.rows.kind == "proba" and self.prediction != "proba":
             raise ValueError(
                 "dependence='tau' is a function of the class probabilities. Got prediction="
-                f"{self.prediction!r} in {pool.owner}; pass prediction='proba'."
+                f"{self.prediction!r} in {pool.caller}; pass prediction='proba'."
             )
         if self.kernel not in ("auto", "linear") or self.estimator != "biased":
             raise ValueError(
                 "dependence='tau' has its own kernel and needs the biased estimator. Got kernel="
-                f"{self.kernel!r} and estimator={self.estimator!r} in {pool.owner}; leave both "
+                f"{self.kernel!r} and estimator={self.estimator!r} in {pool.caller}; leave both "
                 "out, or pass dependence='hsic'."
             )
 
 
 def _of_rows(
-    weight: Any, given: np.ndarray | None, predictions: Predictions, positions: np.ndarray
+    weight: Any, given: np.ndarray | None, predictions: RowSet, positions: np.ndarray
 ) -> tuple[np.ndarray | None, float]:
-    """Return weights of some rows and the factor that was taken out of them; None, 1 for none."""
+    """Return weights of some rows, and the factor they were divided by; None, 1 without weights."""
     if weight is None:
         return None, 1.0
     if given is None:
@@ -265,29 +276,10 @@ def _of_rows(
     return (given[positions] / highest, highest) if highest > 0 else (given[positions], 1.0)
 
 
-def _clean(matrix: Matrix, factors: np.ndarray) -> None:
-    """Make what may be 0 but for rounding 0, and multiply each column, in place."""
+def _clean(matrix: PairwiseDependence, factors: np.ndarray) -> None:
+    """Set entries that are 0 up to rounding to 0, and multiply each column, in place."""
     values, xp = matrix.values, _array.namespace(matrix.values)
     for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
         part = values[rows, :]
         part = xp.where(part > _array.like(matrix.error, part), part, xp.zeros_like(part))
         values[rows, :] = part * _array.like(factors, part)
-
-
-def _cover(batch: Batch, objective: MatrixCoverage | ConcaveCoverage) -> None:
-    """Fill a batch by lazy greedy, from the start again wherever no candidate adds anything."""
-    bounds, n_covering, warned = objective.bounds(), 0, False
-    while not batch.full:
-        tolerance = objective.tolerance
-        best = batch.renew(bounds, objective.gains, tolerance=tolerance)
-        if best > tolerance:
-            batch.take(bounds, tolerance=tolerance, exact=objective.exact)
-            objective.add(batch.places[-1])
-            n_covering += 1
-        elif n_covering == 0:  # nothing depends on anything
-            batch.take(np.zeros_like(bounds), len(bounds))
-        else:
-            if not warned:
-                warn_saturated(batch.pool.owner, len(batch.chosen), objective.n_reference)
-            objective.restart()
-            bounds, n_covering, warned = objective.bounds(), 0, True

@@ -2,7 +2,7 @@
 
 import numbers
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -13,30 +13,33 @@ from sklearn_ical._array import Array
 from sklearn_ical._typing import Integer, Kernel, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual, linear_kernel, squared_distances
-from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._base import QueryTags
-from sklearn_ical.strategies._make_scorer import (
+from sklearn_ical.objectives.hsic._make_dependence import (
     KERNELS,
     LABELS_OF,
     labels_of,
     output_kernel,
     spread_over_draws,
 )
-from sklearn_ical.strategies._pool import Batch, Pool, Predictions, Selection, ties
-from sklearn_ical.strategies._reference_query import ReferenceQuery
-from sklearn_ical.strategies._votes import outputs
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import reference_rows
+from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection._batch import Selection
+from sklearn_ical.selection._maximize import maximize
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 
-class ICALJointQuery(ReferenceQuery):
+class ICALJointQuery(BaseQuery):
     """Choose the batch on whose joint prediction the reference rows depend most.
 
-    ICAL sees a batch as the mean of its kernels, and so only what single rows tell. Here the
-    predictions of a batch are one vector: what two rows tell together, and neither alone, counts.
-    Each pick has the largest dependence
+    ICAL treats a batch as the mean of its kernels, and so only uses information of single rows.
+    Here the predictions of a batch are one vector, so information that only two rows have together
+    counts. Each pick has the largest dependence
 
         HSIC(mean kernel of the reference rows, kernel L of the batch and the candidate).
 
-    A means of research: where the posterior is exact, :class:`ICALCoverageQuery` does better.
+    For research: where the posterior is exact, :class:`ICALCoverageQuery` performs better.
+
+    Read more in the :ref:`User Guide <ical_joint>`.
 
     Parameters
     ----------
@@ -44,34 +47,33 @@ class ICALJointQuery(ReferenceQuery):
         The kernel L of a batch S. "scaled": exp(-rate * mean over x in S of D(x)), where D(x) is
         half the squared distance of two draws' predictions for x, 1 for labels that differ; its
         width grows with the batch, and for a small rate the choice is that of the mean kernel.
-        "grouped": the product of the kernels of the rows, which soon leaves nothing but the
-        diagonal.
+        "grouped": the product of the kernels of the rows, which soon is 0 outside of the diagonal.
     rate : float, default=1.0
         Rate of the scaled form, > 0.
     normalize : bool, default=True
         Whether HSIC is divided by the root of the HSIC of each argument with itself: centered
         kernel alignment, from 0 to 1. Without it, kernels of large amplitude win.
     n_reference : int or None, default=None
-        How many reference rows are drawn from the pool, or from the reference rows given; None
-        takes all of them.
+        Number of reference rows drawn from the pool, or from the reference rows given; None uses
+        all of them.
     prediction : {"sampled", "proba", "argmax"}, default="sampled"
-        As for :class:`ICALQuery`. Probabilities of different rows hardly ever agree, and
-        without labels that do there is little to see in the joint prediction of many.
+        As for :class:`ICALQuery`. Probabilities of different draws hardly ever agree, and without
+        agreeing labels the joint prediction of many rows has little information.
     kernel : {"auto", "rq", "rbf", "linear", "delta", "distance"} or callable, default="auto"
         Kernel of the reference rows, and of each row of the grouped form, as for
         :class:`ICALQuery`.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the reference rows where `n_reference` is a number, the labels of
-        ``prediction="sampled"`` and the draws of posteriors that have more than finitely many. See
+        ``prediction="sampled"`` and the draws if the posterior has infinitely many. See
         :term:`random_state`.
 
     Notes
     -----
-    The dHSIC of all rows one by one would not do: it grows with dependence between any of them, so
-    that copies look best. The V-statistic is used throughout.
+    The dHSIC of all rows would not be suitable: it grows with dependence between any of them, so
+    that copies would be best. The V-statistic is used throughout.
 
     Utilities are the dependence, dimensionless. Cost O(n_pool n_draws^2 n_outputs) per pick, over
-    predictions that are kept where a quarter of scikit-learn's `working_memory` has room. Model
+    predictions that are kept if they fit in a quarter of scikit-learn's `working_memory`. Model
     requirements: at least 2 posterior draws, the same functions for every row.
 
     References
@@ -121,77 +123,90 @@ class ICALJointQuery(ReferenceQuery):
     def query_tags(self) -> QueryTags:
         """Return the tags: draws of any kind; random where rows or labels are drawn."""
         return QueryTags(
-            deterministic=self.n_reference is None and self.prediction != "sampled", min_draws=2
+            deterministic=self.n_reference is None and self.prediction != "sampled",
+            uses=("reference",),
+            min_draws=2,
         )
 
     def _select(self, pool: Pool) -> Selection:
-        reference = self._reference(pool)
+        reference = reference_rows(pool, self.n_reference)
         pool = self._labeled(pool)
-        kind, weights = pool.predictions.kind, pool.predictions.weights
-        kernel = output_kernel(self.kernel, kind, pool.owner)
-        scale = spread_over_draws(pool.predictions) if kind == "value" else None
-        total: Any = 0.0
-        for y in _outputs(pool.compared, reference, scale):
-            total = total + _array.namespace(y).sum(_kernel_of(y, kernel), axis=0)
-        summary = total / len(reference)
-        joint = _Joint(self, kernel, weights, summary)
-        batch = Batch(pool)
-        while not batch.full:
-            rows = _outputs(pool.predictions, pool.candidates, scale)
-            parts = [joint.dependence(y) for y in rows]
-            values, errors = (np.concatenate(part) for part in zip(*parts, strict=True))
-            batch.take(values, tolerance=4 * float(errors.max()), exact=ties(values, errors))
-            [y] = _outputs(pool.predictions, np.array(batch.chosen[-1:]), scale)
-            joint.add(y)
-        return batch.selection()
+        kind = pool.rows.kind
+        kernel = output_kernel(self.kernel, kind, pool.caller)
+        scale = spread_over_draws(pool.rows) if kind == "value" else None
+
+        def kernel_sum(samples: PredictionSamples) -> Array:
+            y = _outputs(samples, scale)
+            return _array.namespace(y).sum(_kernel_of(y, kernel), axis=0)
+
+        row_bytes = 32 * pool.rows.n_draws**2
+        total = pool.compared.reduce(kernel_sum, reference, row_bytes=row_bytes)
+        return maximize(pool, _Joint(self, pool, kernel, scale, total / len(reference)))
 
     def _labeled(self, pool: Pool) -> Pool:
-        """Return the call with labels in place of probabilities, where the query asks for them."""
-        if pool.predictions.kind != "proba" or self.prediction not in LABELS_OF:
-            reference = None if pool.reference is None else pool.reference.collect()
-            return replace(pool, predictions=pool.predictions.collect(), reference=reference)
+        """Return the call with labels in place of probabilities, if requested by `prediction`."""
+        if pool.rows.kind != "proba" or self.prediction not in LABELS_OF:
+            reference = None if pool.reference is None else pool.reference.hold()
+            return replace(pool, rows=pool.rows.hold(), reference=reference)
 
-        def label(predictions: Predictions, key: int) -> Predictions:
-            rows = np.arange(predictions.n_points)
-            labels = labels_of(predictions, rows, self.prediction, pool.root, key)
-            samples = PredictionSamples(labels, "label", weights=predictions.weights)
-            return Predictions(samples=samples)
+        def label(rows: RowSet, key: int) -> RowSet:
+            positions = np.arange(rows.n_points)
+            labels = labels_of(rows, positions, self.prediction, pool.root, key)
+            return rows.with_predictions(PredictionSamples(labels, "label", weights=rows.weights))
 
         reference = None
         if pool.reference is not None:
             reference = label(pool.reference, _random.REFERENCE_LABELS)
-        return replace(
-            pool, predictions=label(pool.predictions, _random.LABELS), reference=reference
-        )
+        return replace(pool, rows=label(pool.rows, _random.LABELS), reference=reference)
 
 
 class _Joint:
-    """The kernel of the joint prediction of a batch, and what candidates make of it."""
+    """The kernel of the joint prediction of a batch, and its dependence with each candidate."""
+
+    submodular = False
 
     def __init__(
         self,
         query: ICALJointQuery,
+        pool: Pool,
         kernel: Callable[[Array], Array] | None,
-        weights: np.ndarray | None,
-        summary: Array,
+        scale: np.ndarray | None,
+        reference_kernel: Array,
     ) -> None:
-        xp = _array.namespace(summary)
+        xp = _array.namespace(reference_kernel)
         self.query = query
+        self.pool = pool
         self.kernel = kernel
-        self.weights = weights
-        self.relevant = hsic_dual(summary, weights=weights)
-        self.own = float(xp.sum((summary - summary[0, 0]) * self.relevant))
-        grouped = query.form == "grouped"
-        self.batch = xp.ones_like(summary) if grouped else xp.zeros_like(summary)
+        self.scale = scale
+        self.weights = pool.rows.weights
+        self.relevant = hsic_dual(reference_kernel, weights=self.weights)
+        self.own = float(xp.sum((reference_kernel - reference_kernel[0, 0]) * self.relevant))
+        start = xp.ones_like if query.form == "grouped" else xp.zeros_like
+        self.batch = start(reference_kernel)
         self.size = 0
 
-    def dependence(self, y: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Return what the batch with each candidate would score, and bounds of the errors."""
+    def gains(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dependence of the batch with each candidate."""
+        rows, positions = self.pool.rows, self.pool.candidates[slots]
+        return rows.map(self._dependence, positions, row_bytes=32 * rows.n_draws**2)
+
+    def add(self, slot: int) -> None:
+        """Add a row to the batch."""
+        y = _outputs(self.pool.rows.take(self.pool.candidates[[slot]]), self.scale)
+        if self.query.form == "grouped":
+            self.batch = self.batch * _kernel_of(y, self.kernel)[0, ...]
+        else:
+            self.batch = self.batch + squared_distances(y)[0, ...] / 2
+        self.size += 1
+
+    def _dependence(self, samples: PredictionSamples) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dependence of the batch with each of some rows, and bounds of the errors."""
+        y = _outputs(samples, self.scale)
         xp = _array.namespace(y)
         joint = self._with(y)
         rounding = (y.shape[1] ** 2 + 8) * sys.float_info.epsilon
         rounding = rounding * xp.max(xp.abs(joint), axis=(1, 2))
-        joint = joint - joint[:, :1, :1]  # constants tell nothing, exactly
+        joint = joint - joint[:, :1, :1]  # constants have exactly no information
         value = xp.sum(joint * self.relevant, axis=(1, 2))
         error = rounding * float(xp.sum(xp.abs(self.relevant)))
         if self.query.normalize:
@@ -205,14 +220,6 @@ class _Joint:
             error = xp.where(some, error / root + xp.abs(value) * doubt, xp.zeros_like(error))
         return _array.to_host(value), _array.to_host(error)
 
-    def add(self, y: Array) -> None:
-        """Put one row into the batch: (1, n_draws, n_outputs)."""
-        if self.query.form == "grouped":
-            self.batch = self.batch * _kernel_of(y, self.kernel)[0, ...]
-        else:
-            self.batch = self.batch + squared_distances(y)[0, ...] / 2
-        self.size += 1
-
     def _with(self, y: Array) -> Array:
         """Return the kernel of the batch with each of some rows, less a constant, (n, m, m)."""
         if self.query.form == "grouped":
@@ -225,13 +232,10 @@ def _kernel_of(y: Array, kernel: Callable[[Array], Array] | None) -> Array:
     return linear_kernel(y) if kernel is None else kernel(squared_distances(y))
 
 
-def _outputs(
-    predictions: Predictions, positions: np.ndarray, scale: np.ndarray | None
-) -> Iterator[Array]:
-    """Yield the outputs of some rows, float64 (n_rows, n_draws, n_outputs), in chunks."""
-    for _, samples in predictions.chunks(positions, 32 * predictions.n_draws**2):
-        y = outputs(samples)
-        xp = _array.namespace(y)
-        y = xp.astype(y, xp.float64)
-        y = y[:, :, None] if y.ndim == 2 else y
-        yield y if scale is None else y / _array.like(scale, y)
+def _outputs(samples: PredictionSamples, scale: np.ndarray | None) -> Array:
+    """Return the outputs of some rows, float64 (n_rows, n_draws, n_outputs)."""
+    y = samples.as_outputs()
+    xp = _array.namespace(y)
+    y = xp.astype(y, xp.float64)
+    y = y[:, :, None] if y.ndim == 2 else y
+    return y if scale is None else y / _array.like(scale, y)

@@ -3,50 +3,37 @@
 import math
 import numbers
 import sys
-from typing import Any, ClassVar, Literal, Unpack, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_ical import _array
-from sklearn_ical._array import Array
 from sklearn_ical._random import STRATEGY
 from sklearn_ical._typing import (
     HSICEstimator,
-    Indices,
-    IndicesAndUtilities,
     Integer,
     Kernel,
-    Numbers,
-    Positions,
     PositionSets,
     Prediction,
     Real,
     Seed,
 )
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.strategies._base import BaseQuery, QueryOptions, QueryTags, SelectOptions
-from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._pool import Batch, Pool, Selection, ties
-from sklearn_ical.strategies._references import ReferenceSets, one_set, sets_of_steps
-from sklearn_ical.strategies._scorer import Panel, Scorer
+from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores
+from sklearn_ical.objectives.hsic._make_dependence import (
+    KERNELS,
+    check_kernel,
+    make_dependence,
+    understood_kinds,
+)
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import one_set, reference_sets, sets_of_steps
+from sklearn_ical.samplers._base import Draws
+from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
-# Dependence below so much of the largest self-dependence is none.
-NEGLIGIBLE = 1e-12
-
-
-class _QueryOptions(QueryOptions, total=False):
-    """Keyword arguments of `query`, for type checkers."""
-
-    reference: PositionSets | None
-    marginal: PositionSets | None
-
-
-class _SelectOptions(SelectOptions, total=False):
-    """Keyword arguments of `select`, for type checkers."""
-
-    reference: PositionSets | None
-    marginal: PositionSets | None
+# Dependence below this share of the largest self-dependence counts as 0.
+NO_DEPENDENCE = 1e-12
 
 
 class ICALPointwiseQuery(BaseQuery):
@@ -61,20 +48,25 @@ class ICALPointwiseQuery(BaseQuery):
         (c * mean over chosen b of a(b) + a(x)) / (c + 1)
         * mean over i of max(h(i, x) / d(i) - 1, 0) / (c + 1).
 
+    Read more in the :ref:`User Guide <ical_pointwise>`.
+
     Parameters
     ----------
     n_reference : int, default=200
-        Size of the reference set of each step, which a is taken over.
+        Size of the reference set of each step, for a.
     n_marginal : int, default=200
-        Size of the marginal set, drawn once for the whole batch without replacement; better many
+        Size of the marginal set, drawn once for the whole batch without replacement; should be many
         more than there are classes.
     step_size : int, default=1
-        How many rows each step takes (L in the paper); the last step may take fewer.
-    prediction, kernel, estimator, resample, replace
+        Number of rows of each step (L in the paper); the last step may take fewer.
+    prediction, kernel, estimator, resample
         As for :class:`ICALQuery`. Unbiased estimates below 0 count as 0 in h.
+    marginal : int array of shape (n_marginal,) or (n_steps, n_marginal), default=None
+        The marginal set of the whole batch, or of each step, as positions in the pool or in the
+        reference rows that are given with the call. None draws one for the whole batch.
     ratio_floor : float, default=0.001
-        Where the batch so far tells nothing about row i, d(i) is replaced by `ratio_floor` times
-        the mean of d over R', so that the ratio stays finite.
+        If row i is independent of the batch so far, d(i) is replaced by `ratio_floor` times the
+        mean of d over R', so that the ratio stays finite.
     random_state : int, RandomState, Generator or None, default=None
         See :term:`random_state`.
 
@@ -82,16 +74,17 @@ class ICALPointwiseQuery(BaseQuery):
     -----
     The scores are the paper's in closed form: the mean kernel of the batch and x is linear in both,
     so no two nearly equal numbers are subtracted, however large the batch. Rows of R' that depend
-    neither on x nor on the batch count as unchanged; dependence counts as none up to 1e-12 of the
-    largest dependence of a row of R' on itself.
+    neither on x nor on the batch count as unchanged; dependence up to 1e-12 of the largest
+    dependence of a row of R' on itself counts as 0.
 
     Where fewer free candidates than a step takes have a score above 0, a(x) decides about the
     rest of the step. Utilities are the scores, or a(x) in the first step and where that decides;
     dimensionless.
 
     Cost O(n_pool n_draws^2 (n_marginal + n_steps)) for the matrix products, and for each step
-    O(n_pool n_marginal); n_pool * n_marginal float64 numbers are held. Model requirements: at least
-    2 posterior draws (4 for the unbiased estimator), the same functions for every row.
+    O(n_pool n_marginal); n_pool * n_marginal float64 numbers are kept in memory. Model
+    requirements: at least 2 posterior draws (4 for the unbiased estimator), the same functions for
+    every row.
 
     References
     ----------
@@ -118,11 +111,10 @@ class ICALPointwiseQuery(BaseQuery):
         "kernel": [StrOptions(KERNELS), callable],
         "estimator": [StrOptions({"biased", "unbiased"})],
         "resample": ["boolean"],
-        "replace": ["boolean"],
+        "marginal": ["array-like", None],
         "ratio_floor": [Interval(numbers.Real, 0, None, closed="neither")],
         "random_state": ["random_state", np.random.Generator],
     }
-    _compares = True
 
     def __init__(
         self,
@@ -133,7 +125,7 @@ class ICALPointwiseQuery(BaseQuery):
         kernel: Kernel = "auto",
         estimator: HSICEstimator = "biased",
         resample: bool = True,
-        replace: bool = False,
+        marginal: PositionSets | None = None,
         ratio_floor: Real = 1e-3,
         random_state: Seed = None,
     ) -> None:
@@ -144,224 +136,96 @@ class ICALPointwiseQuery(BaseQuery):
         self.kernel = kernel
         self.estimator = estimator
         self.resample = resample
-        self.replace = replace
+        self.marginal = marginal
         self.ratio_floor = ratio_floor
         self.random_state = random_state
 
     def query_tags(self) -> QueryTags:
         """Return the tags: draws of any kind, 4 for the unbiased estimator."""
-        return QueryTags(deterministic=False, min_draws=2 if self.estimator == "biased" else 4)
-
-    @overload
-    def query(
-        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
-        return_utilities: Literal[False] = False, **options: Unpack[_QueryOptions],
-    ) -> Indices: ...  # fmt: skip
-
-    @overload
-    def query(
-        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
-        return_utilities: Literal[True], **options: Unpack[_QueryOptions],
-    ) -> IndicesAndUtilities: ...  # fmt: skip
-
-    @overload
-    def query(
-        self, model: Any, X_pool: Any, batch_size: Integer = 1, *,
-        return_utilities: bool, **options: Unpack[_QueryOptions],
-    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
-
-    def query(
-        self,
-        model: Any,
-        X_pool: Any,
-        batch_size: Integer = 1,
-        *,
-        candidates: Positions | None = None,
-        X_labeled: Any = None,
-        y_labeled: Any = None,
-        X_reference: Any = None,
-        reference: PositionSets | None = None,
-        marginal: PositionSets | None = None,
-        costs: Numbers | None = None,
-        budget: Real | None = None,
-        return_utilities: bool = False,
-    ) -> Indices | IndicesAndUtilities:
-        """Choose the rows of a pool that should be labeled next.
-
-        Parameters
-        ----------
-        model, X_pool, batch_size, candidates, X_labeled, y_labeled, costs, budget, return_utilities
-            As in :meth:`BaseQuery.query`. The picks of one step are made one after the other, each
-            within what is then left of the budget.
-        X_reference : object, default=None
-            Rows that the model accepts and both sets are drawn from; None for the pool.
-        reference : int array of shape (n_steps, r), default=None
-            The reference set of each step, as positions in the pool or in `X_reference` where
-            that is given. Positions may repeat and count as often. None draws them.
-        marginal : int array of shape (n_marginal,) or (n_steps, n_marginal), default=None
-            The marginal set of the whole batch, or of each step, as such positions. None draws one
-            for the whole batch.
-
-        Returns
-        -------
-        indices : intp array of shape (n_picks,)
-            Distinct positions in `X_pool`, in pick order, on the host.
-        utilities : float64 array of shape (n_picks, n_pool)
-            Only with ``return_utilities=True``.
-        """
-        return self._query(
-            model,
-            X_pool,
-            batch_size,
-            candidates=candidates,
-            X_labeled=X_labeled,
-            y_labeled=y_labeled,
-            X_reference=X_reference,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
-            reference=reference,
-            marginal=marginal,
+        min_draws = 2 if self.estimator == "biased" else 4
+        return QueryTags(
+            deterministic=False,
+            kinds=understood_kinds(self),
+            uses=("reference",),
+            min_draws=min_draws,
         )
 
-    @overload
-    def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
-        return_utilities: Literal[False] = False, **options: Unpack[_SelectOptions],
-    ) -> Indices: ...  # fmt: skip
-
-    @overload
-    def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
-        return_utilities: Literal[True], **options: Unpack[_SelectOptions],
-    ) -> IndicesAndUtilities: ...  # fmt: skip
-
-    @overload
-    def select(
-        self, samples: PredictionSamples | Array, batch_size: Integer = 1, *,
-        return_utilities: bool, **options: Unpack[_SelectOptions],
-    ) -> Indices | IndicesAndUtilities: ...  # fmt: skip
-
-    def select(
-        self,
-        samples: PredictionSamples | Array,
-        batch_size: Integer = 1,
-        *,
-        candidates: Positions | None = None,
-        reference_samples: PredictionSamples | Array | None = None,
-        reference: PositionSets | None = None,
-        marginal: PositionSets | None = None,
-        costs: Numbers | None = None,
-        budget: Real | None = None,
-        return_utilities: bool = False,
-    ) -> Indices | IndicesAndUtilities:
-        """Choose rows by their posterior predictions alone.
-
-        Parameters
-        ----------
-        samples, batch_size, candidates, costs, budget, return_utilities
-            As in :meth:`BaseQuery.select`.
-        reference_samples : PredictionSamples or array, default=None
-            Predictions of the same draws for the rows that both sets are drawn from;
-            None for the pool.
-        reference : int array of shape (n_steps, r), default=None
-            As in :meth:`query`; positions in the reference samples where those are given.
-        marginal : int array of shape (n_marginal,) or (n_steps, n_marginal), default=None
-            As in :meth:`query`; likewise.
-
-        Returns
-        -------
-        indices : intp array of shape (n_picks,)
-            As in :meth:`query`.
-        utilities : float64 array of shape (n_picks, n_pool)
-            As in :meth:`query`.
-        """
-        return self._select_samples(
-            samples,
-            batch_size,
-            candidates=candidates,
-            reference_samples=reference_samples,
-            costs=costs,
-            budget=budget,
-            return_utilities=return_utilities,
-            reference=reference,
-            marginal=marginal,
-        )
+    def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
+        check_kernel(self, draws.kind, caller)
+        super()._check_draws(draws, caller)
 
     def _select(self, pool: Pool) -> Selection:
-        references, marginals = ReferenceSets(self, pool), self._marginals(pool)
-        needed = np.union1d(references.needed(), marginals)
-        scorer, unit = make_scorer(self, pool, needed)
-        batch, gains = Batch(pool), _Gains(scorer, self.ratio_floor)
-        n_steps = math.ceil(pool.batch_size / self.step_size)
+        references, marginals = reference_sets(self, pool), self._marginals(pool)
+        dependence = make_dependence(self, pool, np.union1d(references, marginals))
+        batch, gains = Batch(pool), _Gains(dependence, self.ratio_floor)
         block = max(1, _array.working_bytes() // 2 // (8 * len(pool.candidates)))
-        for start in range(0, n_steps, block):
-            steps = range(start, min(start + block, n_steps))
-            panel = scorer.panel([references.of_step(t, []) for t in steps], double=True)
-            for i, t in enumerate(steps):
+        for start in range(0, len(references), block):
+            sets = list(references[start : start + block])
+            step_scores = dependence.scores(sets, double=True)
+            for i in range(len(sets)):
                 if not batch.full:
-                    gains.compare(marginals[min(t, len(marginals) - 1)])
-                    _Step(batch, scorer, panel, i, unit).take(gains, int(self.step_size))
+                    gains.compare(marginals[min(start + i, len(marginals) - 1)])
+                    _Step(batch, dependence, step_scores, i).take(gains, int(self.step_size))
         return batch.selection()
 
     def _marginals(self, pool: Pool) -> np.ndarray:
         """Return the marginal set of each step, or one for all: (n_steps or 1, n_marginal)."""
-        given: Any = pool.options.get("marginal")
-        if np.ndim(given) == 2:
+        if np.ndim(self.marginal) == 2:  # type: ignore[arg-type]
             n_steps = math.ceil(pool.requested / self.step_size)
-            return sets_of_steps(given, n_steps, pool, "marginal")
-        return one_set(pool, self.n_marginal, given, "marginal", STRATEGY)[None, :]
+            return sets_of_steps(self.marginal, n_steps, pool, "marginal")
+        return one_set(pool, self.n_marginal, self.marginal, "marginal", STRATEGY)[None, :]
 
 
 class _Step:
-    """One greedy step: what it takes by score, and what by dependence alone."""
+    """One greedy step: picks by score, and by dependence alone."""
 
-    def __init__(self, batch: Batch, scorer: Scorer, panel: Panel, step: int, unit: float) -> None:
+    def __init__(
+        self, batch: Batch, dependence: Dependence, step_scores: StepScores, step: int
+    ) -> None:
         self.batch = batch
-        self.scorer = scorer
-        self.panel = panel
+        self.dependence = dependence
+        self.step_scores = step_scores
         self.step = step
-        self.unit = unit
-        row = _array.to_host(scorer.row(panel, step))
-        self.alone = unit * (row + panel.offset[step])
-        self.error = unit * float(panel.error[step])
+        row = _array.to_host(dependence.row(step_scores, step))
+        self.alone = row + step_scores.offset[step]
+        self.error = float(step_scores.error[step])
 
     def take(self, gains: "_Gains", size: int) -> None:
-        """Take `size` candidates, or as many as there is room for."""
-        batch, c = self.batch, len(self.batch.places)
+        """Take `size` candidates, or as many as are left to pick."""
+        batch, c = self.batch, len(self.batch.slots)
         if c > 0:
-            gain, gain_error = gains.over(np.array(batch.places))
-            mean = (self.alone[batch.places].sum() + self.alone) / (c + 1)
+            gain, gain_error = gains.over(np.array(batch.slots))
+            mean = (self.alone[batch.slots].sum() + self.alone) / (c + 1)
             scores = mean * gain / (c + 1)
             rounding = 8 * sys.float_info.epsilon * np.abs(scores).max()
             doubt = self.error * gain.max() + np.abs(mean).max() * gain_error
             free = np.ones(len(scores), dtype=bool)
-            free[batch.places] = False
+            free[batch.slots] = False
             better = min(size, int((free & (scores > 0)).sum()))
             if better > 0:
                 error = rounding + doubt / (c + 1)
-                batch.take(scores, better, tolerance=4 * error, exact=ties(scores, error))
-        left = size - (len(batch.places) - c)
+                batch.take(scores, better, errors=error)
+        left = size - (len(batch.slots) - c)
         if left > 0 and not batch.full:
             self._by_dependence(left)
 
     def _by_dependence(self, size: int) -> None:
-        n_reference = int(self.panel.references.sizes[self.step])
+        n_reference = int(self.step_scores.references.sizes[self.step])
 
-        def exact(places: np.ndarray) -> np.ndarray:
-            return self.scorer.exact(self.panel, self.step, places)
+        def exact(slots: np.ndarray) -> np.ndarray:
+            return self.dependence.exact(self.step_scores, self.step, slots)
 
-        def values(scores: np.ndarray) -> np.ndarray:
-            return self.unit * self.scorer.values(scores, n_reference)
+        def utilities_of(scores: np.ndarray) -> np.ndarray:
+            return self.dependence.values(scores, n_reference)
 
-        self.batch.take(self.alone, size, tolerance=4 * self.error, exact=exact, values=values)
+        self.batch.take(self.alone, size, errors=self.error, exact=exact, utilities_of=utilities_of)
 
 
 class _Gains:
-    """What candidates tell about marginal rows beyond what the mean of a batch tells."""
+    """Dependence of marginal rows on candidates relative to that on the mean of a batch."""
 
-    def __init__(self, scorer: Scorer, ratio_floor: Real) -> None:
-        self.scorer = scorer
+    def __init__(self, dependence: Dependence, ratio_floor: Real) -> None:
+        self.dependence = dependence
         self.ratio_floor = ratio_floor
         self.marginal: np.ndarray | None = None
 
@@ -369,20 +233,20 @@ class _Gains:
         """Compare with these rows from now on."""
         if self.marginal is None or not np.array_equal(marginal, self.marginal):
             self.marginal = marginal
-            self.matrix = self.scorer.matrix(marginal)
+            self.matrix = self.dependence.pairwise(marginal)
 
     def over(self, chosen: np.ndarray) -> tuple[np.ndarray, float]:
         """Return mean over i of max(h(i, x) / d(i) - 1, 0), and a bound of its rounding error.
 
-        `chosen` are places among the candidates, whose mean d is.
+        `chosen` are slots among the candidates, whose mean d is.
         """
-        h, scorer = self.matrix.values, self.scorer
+        h, dependence = self.matrix.values, self.dependence
         xp = _array.namespace(h)
-        rows = xp.take(h, _array.like(scorer.atoms(chosen), h), axis=0)
+        rows = xp.take(h, _array.like(dependence.atoms(chosen), h), axis=0)
         d = _array.to_host(xp.mean(xp.clip(rows, 0.0, None), axis=0))
-        none = NEGLIGIBLE * float(self.matrix.own.max())
+        none = NO_DEPENDENCE * float(self.matrix.own.max())
         if none <= 0:  # no marginal row varies
-            return np.zeros(scorer.n_candidates), 0.0
+            return np.zeros(dependence.n_candidates), 0.0
         told = d > none
         d = np.where(told, d, max(self.ratio_floor * float(d.mean()), none))
         inverse = _array.like(1 / d, h)
@@ -392,9 +256,9 @@ class _Gains:
             highest = max(highest, float(xp.max(ratios)))
             parts.append(_array.to_host(xp.mean(xp.clip(ratios - 1, 0.0, None), axis=1)))
         gain = np.concatenate(parts)
-        # Of the entries, of their quotients with a mean, and of sums of these.
+        # Errors of the entries, of their quotients with a mean, and of sums of these.
         terms = len(d) * float(gain.max()) + (len(chosen) + 8) * (1 + highest)
         error = float((self.matrix.error / d).mean()) * (1 + highest)
         error += terms * sys.float_info.epsilon
         gain = np.where(gain > error, gain, 0.0)
-        return gain[scorer.atoms(np.arange(scorer.n_candidates))], error
+        return gain[dependence.atoms(np.arange(dependence.n_candidates))], error

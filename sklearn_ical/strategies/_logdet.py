@@ -7,60 +7,64 @@ import numpy as np
 
 from sklearn_ical._typing import Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._covariance import (
+from sklearn_ical.objectives._covariance_rows import (
     CovarianceRows,
     count_outputs,
     noise_of_rows,
     set_noise,
 )
-from sklearn_ical.strategies._pool import Pool, Selection
-from sklearn_ical.strategies._posterior import PosteriorVariance, maximize_log_det
+from sklearn_ical.objectives._posterior import LogDeterminant, PosteriorVariance
+from sklearn_ical.pool._pool import Pool
+from sklearn_ical.selection._batch import Selection
+from sklearn_ical.selection._maximize import maximize
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 
 class LogDetQuery(BaseQuery):
     """Choose the batch whose predictions span the largest volume over the posterior draws.
 
     Greedy maximization of ``log det(I + K_S / noise) / 2``, where K_S is the covariance of the
-    batch's predictions over the draws: the information that noisy values at the rows of S give
-    about the function, were the posterior Gaussian [1]_. Rows on which the draws disagree are
-    worth much, and rows on which they disagree in the same way are worth it once.
+    batch's predictions over the draws: the information of noisy values at the rows of S about the
+    function, if the posterior were Gaussian [1]_. Rows on which the draws disagree have large
+    gains, but only the first of several rows on which they disagree in the same way.
+
+    Read more in the :ref:`User Guide <logdet>`.
 
     Parameters
     ----------
     kernel : {"trace", "independent"}, default="trace"
-        What to do with several classes or targets. "trace": their covariances are added up to one
+        How to combine several classes or targets. "trace": their covariances are added up to one
         kernel [2]_. "independent": the log determinants of their covariances are added up [1]_, so
-        that targets may have units of their own.
+        that targets may have different units.
     noise : float or "ledoit-wolf", default=2.0
         Variance of the noise in a label, relative to the mean variance over the draws in the pool:
-        of all classes, or of each target under "independent". The smaller, the fewer labels are
-        spent on rows that resemble each other. "ledoit-wolf" takes what the Ledoit-Wolf shrinkage
-        of each covariance adds to its diagonal [1]_. Samples that have a `noise_variance` bring
-        their own noise instead.
+        of all classes, or of each target under "independent". The smaller it is, the fewer similar
+        rows are chosen. "ledoit-wolf" uses the term that the Ledoit-Wolf shrinkage of each
+        covariance adds to its diagonal [1]_. The `noise_variance` of samples, if they have one, is
+        used instead.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of posteriors that have more than finitely many; else without effect.
+        Seeds the draws if the posterior has infinitely many; ignored otherwise.
 
     Notes
     -----
-    The utility of a row is what it adds: half the sum of ``log(1 + r / noise)`` over the
-    covariances, in nats, where r is its variance given the rows chosen before. Utilities never grow
-    from pick to pick, and are exactly 0 where all draws agree. The greedy batch has at least
-    1 - 1/e of the largest possible volume.
+    The utility of a row is its gain: half the sum of ``log(1 + r / noise)`` over the covariances,
+    in nats, where r is its variance given the rows chosen before. Utilities never grow from pick to
+    pick, and are exactly 0 where all draws agree. The greedy batch has at least 1 - 1/e of the
+    largest possible volume.
 
-    The covariance of m draws and C classes has a rank of (m - 1)(C - 1) at most ("independent":
-    m - 1 for each class). Batches beyond that are still distinct and still ordered: noise leaves
-    a variance to every row, so a large batch comes back to the least certain rows. With a `noise`
-    of less than about 1e-9 that variance is lost in rounding.
+    The covariance of m draws and C classes has a rank of (m - 1)(C - 1) at most ("independent": m -
+    1 for each class). Batches beyond that are still distinct and still ordered: with noise every
+    row keeps some variance, so a large batch returns to the least certain rows. With a `noise` of
+    less than about 1e-9 that variance is lost in rounding.
 
-    Weights count as repeated draws do; "ledoit-wolf", which estimates how much more draws would
-    change, refuses them. That shrinkage is kept between 0.001 and 0.999.
+    Weights count as repeated draws do; "ledoit-wolf", which depends on the number of draws, does
+    not support them. That shrinkage is kept between 0.001 and 0.999.
 
-    Model requirements: at least 2 posterior draws, the same functions for every row. Cost
-    O(n_pool * n_draws * n_classes * batch_size) at most, by pivoted Cholesky in the space of the
-    draws, with lazy evaluation; memory O((n_pool + batch_size) * n_draws * n_classes), the first
-    part only if it fits in a quarter of scikit-learn's `working_memory`: else predictions are read
-    again for rows that may be picked.
+    Model requirements: at least 2 posterior draws, the same functions for every row. Cost O(n_pool
+    * n_draws * n_classes * batch_size) at most, by pivoted Cholesky in the space of the draws, with
+    lazy evaluation; memory O((n_pool + batch_size) * n_draws * n_classes), the first part only if
+    it fits in a quarter of scikit-learn's `working_memory`; otherwise predictions are read again
+    for rows that may be picked.
 
     References
     ----------
@@ -98,14 +102,15 @@ class LogDetQuery(BaseQuery):
         return QueryTags(min_draws=2)
 
     def _select(self, pool: Pool) -> Selection:
-        if self.noise == "ledoit-wolf" and pool.predictions.weights is not None:
+        if self.noise == "ledoit-wolf" and pool.rows.weights is not None:
             raise ValueError(
                 "noise='ledoit-wolf' counts the draws, so weights would not act as repeated draws "
-                f"do. Got weights in {pool.owner}; pass noise as a number."
+                f"do. Got weights in {pool.caller}; pass noise as a number."
             )
-        n_outputs = count_outputs(pool.predictions)
+        n_outputs = count_outputs(pool.rows)
         trace = self.kernel == "trace"
-        rows = CovarianceRows(pool.predictions, n_outputs, trace=trace, owner=pool.owner)
+        rows = CovarianceRows(pool.rows, n_outputs, trace=trace, caller=pool.caller)
         blocks = set_noise(rows, self.noise)
-        noise = noise_of_rows(rows, blocks, "samples", pool.owner)[pool.candidates]
-        return maximize_log_det(pool, PosteriorVariance(rows, pool.candidates, noise))
+        noise = noise_of_rows(rows, blocks, "samples", pool.caller)[pool.candidates]
+        posterior = PosteriorVariance(rows, pool.candidates, noise)
+        return maximize(pool, LogDeterminant(posterior))

@@ -6,18 +6,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sklearn_ical import _array
+from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.dependence import hsic_dual
-from sklearn_ical.strategies._base import QueryTags
-from sklearn_ical.strategies._make_scorer import KERNELS, make_scorer
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
-from sklearn_ical.strategies._reference_query import ReferenceQuery
-from sklearn_ical.strategies._scorer import Panel, Scorer
+from sklearn_ical.objectives.hsic._dependence import Dependence
+from sklearn_ical.objectives.hsic._make_dependence import (
+    KERNELS,
+    check_kernel,
+    make_dependence,
+    understood_kinds,
+)
+from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._references import reference_rows
+from sklearn_ical.samplers._base import Draws
+from sklearn_ical.selection._batch import Selection
+from sklearn_ical.selection._maximize import maximize
+from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 
-class MRMRQuery(ReferenceQuery):
-    """Choose rows that depend on the reference rows, and little on those chosen before.
+class MRMRQuery(BaseQuery):
+    """Choose rows that depend much on the reference rows and little on each other.
 
     Maximum relevance and minimum redundancy [1]_, in the standard form of a difference: each pick
     has the largest
@@ -26,19 +35,21 @@ class MRMRQuery(ReferenceQuery):
 
     with HSIC of the predictions of candidate x, reference row i and chosen row b.
 
+    Read more in the :ref:`User Guide <mrmr>`.
+
     Parameters
     ----------
     redundancy_weight : float, default=1.0
-        What redundancy counts beside relevance, >= 0. With 0 the choice is that of
+        Weight of redundancy relative to relevance, >= 0. With 0 the choice is that of
         :class:`ICALQuery` with one fixed reference set.
     n_reference : int or None, default=None
-        How many reference rows are drawn from the pool, or from the reference rows given; None
-        takes all of them.
+        Number of reference rows drawn from the pool, or from the reference rows given; None uses
+        all of them.
     prediction, kernel, estimator
         As for :class:`ICALQuery`; here with ``prediction="proba"`` by default.
     random_state : int, RandomState, Generator or None, default=None
         Seeds the reference rows where `n_reference` is a number, the labels of
-        ``prediction="sampled"`` and the draws of posteriors that have more than finitely many. See
+        ``prediction="sampled"`` and the draws if the posterior has infinitely many. See
         :term:`random_state`.
 
     Notes
@@ -49,8 +60,9 @@ class MRMRQuery(ReferenceQuery):
     worse than ICAL.
 
     Utilities are the difference, dimensionless, and may be negative. Cost O(n_pool n_draws^2) per
-    pick, over predictions that are kept where a quarter of scikit-learn's `working_memory` has
-    room. Model requirements: at least 2 posterior draws, the same functions for every row.
+    pick, over predictions that are kept if they fit in a quarter of scikit-learn's
+    `working_memory`. Model requirements: at least 2 posterior draws, the same functions for every
+    row.
 
     References
     ----------
@@ -97,32 +109,64 @@ class MRMRQuery(ReferenceQuery):
         """Return the tags: draws of any kind; random where rows or labels are drawn."""
         return QueryTags(
             deterministic=self.n_reference is None and self.prediction != "sampled",
+            kinds=understood_kinds(self),
+            uses=("reference",),
             min_draws=2 if self.estimator == "biased" else 4,
         )
 
+    def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
+        check_kernel(self, draws.kind, caller)
+        super()._check_draws(draws, caller)
+
     def _select(self, pool: Pool) -> Selection:
-        reference = self._reference(pool)
-        scorer, unit = make_scorer(self, pool, np.unique(reference), sums=False)
-        scorer.keep_features(double=True)
-        relevant = scorer.summary([reference])
-        xp, chosen = _array.namespace(relevant.duals), np.zeros((scorer.n_draws,) * 2)
-        batch, duals, extent = Batch(pool), relevant.duals, xp.abs(relevant.duals)
-        while not batch.full:
-            panel = scorer.panel_of(relevant, duals, double=True, extent=extent)
-            self._take(batch, scorer, panel, unit)
-            chosen += _array.to_host(scorer.kernels(np.array(batch.places[-1:])))[0]
-            mean = chosen / len(batch.places)
-            redundant = hsic_dual(mean, estimator=self.estimator, weights=scorer.weights)
-            redundant = self.redundancy_weight * _array.like(redundant, duals)
-            duals = relevant.duals - redundant
-            extent = xp.abs(relevant.duals) + xp.abs(redundant)
-        return batch.selection()
+        reference = reference_rows(pool, self.n_reference)
+        dependence = make_dependence(self, pool, np.unique(reference), sums=False)
+        return maximize(pool, _Difference(dependence, reference, self.redundancy_weight))
 
-    def _take(self, batch: Batch, scorer: Scorer, panel: Panel, unit: float) -> None:
-        """Take the best candidate of one step."""
-        row = unit * (scorer.row(panel, 0) + float(panel.offset[0]))
 
-        def exact(places: np.ndarray) -> np.ndarray:
-            return unit * scorer.exact(panel, 0, places)
+class _Difference:
+    """Relevance less redundancy: dependence on the reference rows less that on the batch."""
 
-        batch.take(row, tolerance=4 * unit * float(panel.error[0]), exact=exact)
+    submodular = False
+
+    def __init__(
+        self, dependence: Dependence, reference: np.ndarray, redundancy_weight: Real
+    ) -> None:
+        dependence.keep_features(double=True)
+        self.dependence = dependence
+        self.redundancy_weight = redundancy_weight
+        self.relevant = dependence.reference_kernels([reference])
+        self.kernel_sum = np.zeros((dependence.n_draws,) * 2)  # of the batch
+        self.size = 0
+        self._set_duals(None)
+
+    def gains(self, slots: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the difference for candidates."""
+        dependence = self.dependence
+        self.step_scores = dependence.scores_of(
+            self.relevant, self.duals, double=True, extent=self.extent
+        )
+        row = _array.to_host(dependence.row(self.step_scores, 0))
+        return row[slots] + self.step_scores.offset[0], float(self.step_scores.error[0])
+
+    def exact(self, slots: np.ndarray) -> np.ndarray:
+        """Return the difference, equal for rows that may differ by rounding alone."""
+        return self.dependence.exact(self.step_scores, 0, slots)
+
+    def add(self, slot: int) -> None:
+        """Add a candidate to the batch."""
+        dependence = self.dependence
+        self.kernel_sum += _array.to_host(dependence.kernels(np.array([slot])))[0]
+        self.size += 1
+        mean = self.kernel_sum / self.size
+        redundant = hsic_dual(mean, estimator=dependence.estimator, weights=dependence.weights)
+        self._set_duals(self.redundancy_weight * _array.like(redundant, self.relevant.duals))
+
+    def _set_duals(self, redundant: Array | None) -> None:
+        """Set the duals that kernels are summed against, and their magnitude."""
+        relevant = self.relevant.duals
+        xp = _array.namespace(relevant)
+        self.duals, self.extent = relevant, xp.abs(relevant)
+        if redundant is not None:
+            self.duals = relevant - redundant
+            self.extent = self.extent + xp.abs(redundant)

@@ -1,4 +1,4 @@
-"""From names to strategies: all classes of the list, and parameters that may be names."""
+"""Strategies by name: all classes of the list, and parameters that may be names."""
 
 from importlib import import_module
 from typing import Any
@@ -28,7 +28,7 @@ def all_strategies() -> list[type]:
 
 
 def resolve_strategy(value: Any, parameter: str, caller: str) -> Any:
-    """Return the strategy that a parameter stands for.
+    """Return the strategy of a parameter.
 
     A name gives an instance of its class with default parameters. A composite strategy of which
     some parts are names gives a clone with objects in their place, so that every `random_state`
@@ -38,7 +38,7 @@ def resolve_strategy(value: Any, parameter: str, caller: str) -> Any:
     Parameters
     ----------
     value : str or object
-        What the parameter holds.
+        Value of the parameter.
     parameter, caller : str
         The parameter and the function or class that it belongs to, for the error.
 
@@ -62,6 +62,21 @@ def resolve_strategy(value: Any, parameter: str, caller: str) -> Any:
     }
     changed = {name: part for name, part in resolved.items() if part is not parts[name]}
     return clone(value).set_params(**changed) if changed else value
+
+
+def needs_model(strategy: Any) -> bool:
+    """Return whether a strategy needs a fitted model; True without tags."""
+    if not hasattr(strategy, "query_tags"):
+        return True
+    return bool({"draws", "mean", "gradients", "refits"} & set(strategy.query_tags().reads))
+
+
+def takes_labeled(strategy: Any) -> bool:
+    """Return whether a strategy, or the sampler of its model, may use the labeled rows."""
+    if not hasattr(strategy, "query_tags"):
+        return False
+    tags = strategy.query_tags()
+    return needs_model(strategy) or "labeled" in (*tags.reads, *tags.uses)
 
 
 def build(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Stochastic batches: the top of scores that random noise perturbs."""
+"""Stochastic batches: the largest of randomly perturbed scores."""
 
 import numbers
 import warnings
@@ -11,18 +11,20 @@ from sklearn_ical._random import STRATEGY, row_exponentials, stream, stream_seed
 from sklearn_ical._typing import Real, Seed, StrategyName
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.exceptions import EqualUtilitiesWarning
+from sklearn_ical.pool._pool import Pool
+from sklearn_ical.selection._batch import Batch, Selection
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
-from sklearn_ical.strategies._parts import CompositeQuery
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
+from sklearn_ical.strategies._composite import CompositeQuery
 
 
 class StochasticQuery(CompositeQuery):
-    """Choose rows at random, the more likely the higher another strategy scores them.
+    """Choose rows at random, with probabilities that increase with another strategy's scores.
 
-    Top scores come in near copies of each other; a random batch around the top is diverse at no
-    cost [1]_. Each score is perturbed by Gumbel noise and the largest are chosen, which draws
-    rows one after the other, without replacement, with probabilities that follow from the
-    scores s.
+    Rows with the top scores are often near copies of each other; a random batch is more diverse at
+    no cost [1]_. Each score is perturbed by Gumbel noise and the largest are chosen, which draws
+    rows one after the other, without replacement, with probabilities that follow from the scores s.
+
+    Read more in the :ref:`User Guide <stochastic>`.
 
     Parameters
     ----------
@@ -31,23 +33,22 @@ class StochasticQuery(CompositeQuery):
         `utilities` must be "gain". A name such as "bald" stands for the strategy with default
         parameters, see :ref:`strategy_names`. StochasticQuery("bald") is PowerBALD.
     kind : {"power", "softmax", "softrank"}, default="power"
-        What the probability of a row is proportional to. "power": s^beta; rows of score 0 or less
-        come after all others, among themselves in random order. "softmax": exp(beta s), which
-        depends on the unit of s. "softrank": rank^-beta, where the best score of the candidates
-        has rank 1 and equal scores share their best rank.
+        Form of the probability of a row, up to a factor. "power": s^beta; rows of score 0 or less
+        come after all others, in random order. "softmax": exp(beta s), which depends on the unit of
+        s. "softrank": rank^-beta, where the best score of the candidates has rank 1 and equal
+        scores share their best rank.
     beta : float, default=1.0
-        How much scores count, >= 0. The larger, the closer to the top of the scores; at 0 all rows
-        ("power": all of score above 0) are equally likely.
+        Exponent or scale of the scores, >= 0. The larger, the closer to the top scores; with 0 all
+        rows ("power": all of score above 0) are equally likely.
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the noise, and the draws of posteriors that have more than finitely many. What
-        `strategy` does at random follows its own. See :term:`random_state`.
+        Seeds the noise, and the draws if the posterior has infinitely many. The randomness of
+        `strategy` is seeded by its own. See :term:`random_state`.
 
     Notes
     -----
-    Utilities are perturbed scores: beta times log s, s or -log rank, plus the noise of the row;
-    for "power", rows of score 0 or less lie below all others. The noise belongs to the position
-    in the pool. Model requirements: those of `strategy`. Cost: one step of `strategy`, and
-    O(n_pool).
+    Utilities are perturbed scores: beta times log s, s or -log rank, plus the noise of the row; for
+    "power", rows of score 0 or less lie below all others. The noise is keyed by the position in the
+    pool. Model requirements: those of `strategy`. Cost: one step of `strategy`, and O(n_pool).
 
     References
     ----------
@@ -59,8 +60,8 @@ class StochasticQuery(CompositeQuery):
     >>> import numpy as np
     >>> from sklearn_ical import BALDQuery, StochasticQuery
     >>> power_bald = StochasticQuery(BALDQuery(), random_state=0)
-    >>> torn, certain = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
-    >>> set(power_bald.select(np.array([certain, torn, torn, certain]), batch_size=2).tolist())
+    >>> split, certain = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> set(power_bald.select(np.array([certain, split, split, certain]), batch_size=2).tolist())
     {1, 2}
     """
 
@@ -89,25 +90,26 @@ class StochasticQuery(CompositeQuery):
         Raises
         ------
         TypeError, ValueError
-            If `strategy` is no strategy and no name of one, or one without gains.
+            If `strategy` is neither a strategy nor the name of one, or has no gains.
         """
         (strategy,) = self._parts()
         tags = strategy.query_tags()
         if tags.utilities != "gain":
             raise ValueError(
-                "The 'strategy' parameter of StochasticQuery must have gains to perturb, as told "
-                f"by the tag utilities='gain'. Got {type(strategy).__name__} with "
+                "The 'strategy' parameter of StochasticQuery must have gains to perturb, with the "
+                f"tag utilities='gain'. Got {type(strategy).__name__} with "
                 f"utilities={tags.utilities!r}; choose another, such as BALDQuery()."
             )
         return replace(tags, deterministic=False, utilities="other")
 
     def _select(self, pool: Pool) -> Selection:
         scores = self._scores(pool)
-        # A stream of its stream: other strategies under an equal seed draw from the stream itself.
+        # A child of the stream: other strategies with an equal seed draw from the stream itself.
         seed = stream(stream_seed(pool.root, STRATEGY), STRATEGY)
         exponentials = row_exponentials(seed, pool.candidates)
         batch = Batch(pool)
-        batch.take(_perturbed(scores, self.kind, self.beta, exponentials), pool.batch_size)
+        values = _perturbed(scores, self.kind, self.beta, exponentials)
+        batch.take(values, pool.batch_size, errors=0.0)
         return batch.selection()
 
     def _scores(self, pool: Pool) -> np.ndarray:
@@ -119,16 +121,16 @@ class StochasticQuery(CompositeQuery):
             requested=1,
             batch_size=1,
             want_utilities=True,
-            options={},
+            reference_positions=None,
         )
-        with warnings.catch_warnings():  # of equal scores, the noise decides
+        with warnings.catch_warnings():  # among equal scores, the noise decides
             warnings.simplefilter("ignore", EqualUtilitiesWarning)
             rows: Any = strategy._choose(first).rows
         return rows[0, pool.candidates]
 
 
 def _perturbed(scores: np.ndarray, kind: str, beta: Real, exponentials: np.ndarray) -> np.ndarray:
-    """Add Gumbel noise, made of exponentials, to the logarithm of what rows weigh."""
+    """Add Gumbel noise, made from exponentials, to the logarithms of the weights of rows."""
     noise = -np.log(exponentials)
     if kind == "softmax":
         return beta * scores + noise

@@ -1,4 +1,4 @@
-"""Strategies of one row at a time: random, maximum entropy, margin, least confident and BALD."""
+"""Strategies that score single rows: random, maximum entropy, margin, least confident, BALD."""
 
 from typing import Any
 
@@ -15,15 +15,18 @@ from sklearn_ical.dependence import (
     predictive_entropy,
     predictive_variance,
 )
+from sklearn_ical.pool._pool import Pool
 from sklearn_ical.samples import PredictionSamples
+from sklearn_ical.selection._batch import Batch, Selection
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
-from sklearn_ical.strategies._pool import Batch, Pool, Selection
 
 
 class RandomQuery(BaseQuery):
     """Choose rows uniformly at random, without replacement.
 
-    The baseline that every other strategy has to beat. The model is never touched and may be None.
+    The baseline of every comparison. The model is never used and may be None.
+
+    Read more in the :ref:`User Guide <random>`.
 
     Parameters
     ----------
@@ -47,31 +50,33 @@ class RandomQuery(BaseQuery):
 
     def query_tags(self) -> QueryTags:
         """Return the tags: no predictions are needed."""
-        return QueryTags(deterministic=False, needs=("nothing",))
+        return QueryTags(deterministic=False, reads=())
 
     def _select(self, pool: Pool) -> Selection:
         seed = stream(pool.root, STRATEGY)
         utilities = row_uniforms(seed, pool.candidates, 1)[:, 0]
         batch = Batch(pool)
-        batch.take(utilities, pool.batch_size)
+        batch.take(utilities, pool.batch_size, errors=0.0)
         return batch.selection()
 
 
 class _MeanQuery(PointwiseQuery):
-    """Base of strategies that look at the mean class probabilities alone."""
+    """Base of strategies that use only the mean class probabilities."""
 
     def query_tags(self) -> QueryTags:
-        """Return the tags: the mean prediction is enough, so any classifier will do."""
-        return QueryTags(kinds=("proba", "label"), needs=("mean",))
+        """Return the tags: the mean prediction is enough, so any classifier is supported."""
+        return QueryTags(kinds=("proba", "label"), reads=("mean",))
 
 
 class MaxEntropyQuery(_MeanQuery):
     """Choose the rows whose mean prediction has the largest entropy.
 
+    Read more in the :ref:`User Guide <max_entropy>`.
+
     Parameters
     ----------
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of a model without `predict_proba`; else without effect.
+        Seeds the draws of a model without `predict_proba`; ignored otherwise.
 
     Notes
     -----
@@ -96,7 +101,7 @@ class MaxEntropyQuery(_MeanQuery):
 
     def query_tags(self) -> QueryTags:
         """Return the tags: classifiers by their mean, regressors by their draws."""
-        return QueryTags(needs=("mean",))
+        return QueryTags(reads=("mean",))
 
     def _score(self, samples: PredictionSamples) -> Array:
         if samples.kind == "value":
@@ -109,10 +114,12 @@ class MaxEntropyQuery(_MeanQuery):
 class MarginQuery(_MeanQuery):
     """Choose the rows whose two likeliest classes are closest.
 
+    Read more in the :ref:`User Guide <margin>`.
+
     Parameters
     ----------
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of a model without `predict_proba`; else without effect.
+        Seeds the draws of a model without `predict_proba`; ignored otherwise.
 
     Notes
     -----
@@ -140,10 +147,12 @@ class MarginQuery(_MeanQuery):
 class LeastConfidentQuery(_MeanQuery):
     """Choose the rows whose likeliest class is least likely.
 
+    Read more in the :ref:`User Guide <least_confident>`.
+
     Parameters
     ----------
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of a model without `predict_proba`; else without effect.
+        Seeds the draws of a model without `predict_proba`; ignored otherwise.
 
     Notes
     -----
@@ -169,12 +178,14 @@ class LeastConfidentQuery(_MeanQuery):
 
 
 class BALDQuery(PointwiseQuery):
-    """Choose the rows on whose label the posterior draws disagree most.
+    """Choose the rows on whose labels the posterior draws disagree most.
+
+    Read more in the :ref:`User Guide <bald>`.
 
     Parameters
     ----------
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of posteriors that have more than finitely many; else without effect.
+        Seeds the draws if the posterior has infinitely many; ignored otherwise.
 
     Notes
     -----
@@ -195,8 +206,8 @@ class BALDQuery(PointwiseQuery):
     --------
     >>> import numpy as np
     >>> from sklearn_ical import BALDQuery
-    >>> certain, torn = [[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]
-    >>> BALDQuery().select(np.array([certain, torn]))
+    >>> certain, split = [[0.5, 0.5], [0.5, 0.5]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> BALDQuery().select(np.array([certain, split]))
     array([1])
     """
 

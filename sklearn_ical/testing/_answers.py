@@ -1,4 +1,4 @@
-"""How the answers of draws and the states of objects are compared, with room for rounding."""
+"""Comparison of the predictions of draws and the states of objects, up to rounding."""
 
 import pickle
 from hashlib import sha256
@@ -9,24 +9,24 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import BallTree, KDTree
 
-from sklearn_ical.testing._demand import demand
+from sklearn_ical.testing._require import require
 
 
 def fingerprint(value: Any) -> str | None:
-    """Return a hash of all that is pickled of a value; None where it cannot be."""
+    """Return a hash of the pickled value; None if it cannot be pickled."""
     buffer = BytesIO()
     try:
         _Contents(buffer).dump(value)
-    except Exception:  # pickling runs code of whatever origin; a check of its own reports it
+    except Exception:  # pickling runs code of any origin; another check reports it
         return None
     return sha256(buffer.getbuffer()).hexdigest()
 
 
 class _Contents(pickle.Pickler):
-    """Pickles without what some objects note of their own use."""
+    """Pickles without the usage counters of some objects."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Leave out the counters of neighbor trees, and what sparse rows know of their order."""
+        """Leave out the counters of neighbor trees, and the order flags of sparse rows."""
         if isinstance(obj, KDTree | BallTree):
             return list, ([np.asarray(array) for array in obj.get_arrays()],)
         if sparse.issparse(obj):
@@ -35,13 +35,13 @@ class _Contents(pickle.Pickler):
 
 
 def tolerance(*arrays: Any, joint: bool = False) -> float:
-    """Return the relative difference that rounding explains, by the shortest dtype."""
+    """Return the relative difference allowed for rounding, by the least precise dtype."""
     short = any(a.dtype.kind == "f" and a.dtype.itemsize < 8 for a in map(np.asarray, arrays))
     return 1e-5 if short else 1e-6 if joint else 1e-9
 
 
 def close(got: Any, expected: Any, rtol: float) -> bool:
-    """Tell whether two arrays are equal up to a part of their largest entry."""
+    """Return whether two arrays are equal up to a part of their largest entry."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape:
         return False
@@ -52,7 +52,7 @@ def close(got: Any, expected: Any, rtol: float) -> bool:
 
 
 def same_answers(got: Any, expected: Any, *, rtol: float | None = None) -> bool:
-    """Tell whether two samples have equal values and noise; bitwise with ``rtol=0``."""
+    """Return whether two samples have equal values and noise; bitwise with ``rtol=0``."""
     rtol = tolerance(got.values, expected.values) if rtol is None else rtol
     if got.kind != expected.kind or (got.noise_variance is None) != (
         expected.noise_variance is None
@@ -67,10 +67,10 @@ def same_answers(got: Any, expected: Any, *, rtol: float | None = None) -> bool:
     return close(got.values, expected.values, rtol) and close(noise_got, noise, rtol)
 
 
-def demand_same_answers(
+def require_same_answers(
     got: Any, expected: Any, what: str, why: str, *, rtol: float | None = None
 ) -> None:
-    """Demand equal values and noise, up to rounding."""
+    """Raise if values or noise differ by more than rounding."""
     if same_answers(got, expected, rtol=rtol):
         return
     a, b = np.asarray(got.values), np.asarray(expected.values)
@@ -84,4 +84,4 @@ def demand_same_answers(
         )
         place = tuple(int(i) for i in worst)
         found = f"{a[worst]!r} instead of {b[worst]!r} at (point, draw, ...) {place}"
-    demand(False, f"Expected the same predictions {what}. Got {found}. {why}")
+    require(False, f"Expected the same predictions {what}. Got {found}. {why}")

@@ -1,8 +1,9 @@
-"""Small pools, models and samples, and how a strategy is asked about them; no checks."""
+"""Small pools, models and samples, and calls of a strategy with them; no checks."""
 
-import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,25 @@ from sklearn_ical.samples import PredictionSamples
 BATCH = 5
 N_POOL = 40
 N_LABELED = 40
+N_MODELS = 6
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a strategy is asked about: the source is a fitted model, or samples of the pool."""
+    """Input of a strategy: the source is a fitted model, or samples of the pool."""
 
     source: Any
     X_pool: Any
     X_labeled: Any
     y_labeled: Any
 
-    def of_samples(self, samples: PredictionSamples) -> "Problem":
-        """Return the same rows with other samples."""
-        return replace(self, source=samples)
+    def with_source(self, source: Any) -> "Problem":
+        """Return the same rows with another model or other samples."""
+        return replace(self, source=source)
+
+    def with_rows(self, X_pool: Any, X_labeled: Any) -> "Problem":
+        """Return a problem of the same source with other rows."""
+        return replace(self, X_pool=X_pool, X_labeled=X_labeled)
 
     def take(self, rows: np.ndarray) -> "Problem":
         """Return the problem whose pool row j is row ``rows[j]`` of this one (samples only)."""
@@ -41,77 +47,153 @@ def seeded(strategy: Any, random_state: Any = 0) -> Any:
     return _random.seeded(strategy, random_state)
 
 
+def reads(strategy: Any, *what: str) -> bool:
+    """Return whether a strategy reads any of these, by its tags."""
+    return not set(what).isdisjoint(strategy.query_tags().reads)
+
+
+def uses(strategy: Any, what: str) -> bool:
+    """Return whether a strategy reads this, or uses it if given, by its tags."""
+    return reads(strategy, what) or what in strategy.query_tags().uses
+
+
+def reads_predictions(strategy: Any) -> bool:
+    """Return whether `select` needs samples."""
+    return reads(strategy, "draws", "mean")
+
+
+def reads_model(strategy: Any) -> bool:
+    """Return whether `query` needs a model."""
+    return reads(strategy, "draws", "mean", "gradients", "refits")
+
+
+def kinds(strategy: Any) -> tuple[Kind, ...]:
+    """Return the kinds of samples to test: one, without effect, if none are read."""
+    known = strategy.query_tags().kinds
+    return known if reads_predictions(strategy) else known[:1]
+
+
+def predicted_kinds(strategy: Any) -> tuple[Kind, ...]:
+    """Return the supported kinds of samples, none if no predictions are read."""
+    return kinds(strategy) if reads_predictions(strategy) else ()
+
+
 def ask(strategy: Any, problem: Problem, batch_size: Any = BATCH, **options: Any) -> Any:
-    """Call `query`, with the labeled rows where the tags ask for them."""
-    if "labeled" in strategy.query_tags().needs:
-        options = {"X_labeled": problem.X_labeled, "y_labeled": problem.y_labeled, **options}
+    """Call `query`, with the labeled rows that it reads."""
+    options = labeled_rows(strategy, problem) | options
     return strategy.query(problem.source, problem.X_pool, batch_size, **options)
 
 
 def choose(strategy: Any, problem: Problem, batch_size: Any = BATCH, **options: Any) -> Any:
-    """Call `select`, with the rows that its signature takes."""
-    given = {name: getattr(problem, name) for name in ("X_pool", "X_labeled", "y_labeled")}
-    given = {name: rows for name, rows in given.items() if takes(strategy.select, name)}
-    return strategy.select(problem.source, batch_size, **given, **options)
+    """Call `select`, with the samples and the labeled rows that it reads."""
+    options = {"X_pool": problem.X_pool} | labeled_rows(strategy, problem) | options
+    samples = problem.source if reads_predictions(strategy) else None
+    return strategy.select(samples, batch_size, **options)
 
 
-def takes(method: Callable[..., Any], name: str) -> bool:
-    """Tell whether a method has a parameter of that name."""
-    return name in inspect.signature(method).parameters
+def labeled_rows(strategy: Any, problem: Problem) -> dict[str, Any]:
+    """Return the labeled rows by name, if the rows themselves and not predictions are used."""
+    if reads(strategy, "labeled") or (
+        uses(strategy, "labeled") and not reads_predictions(strategy)
+    ):
+        return {"X_labeled": problem.X_labeled, "y_labeled": problem.y_labeled}
+    return {}
+
+
+def with_features(strategy: Any, features: Any, labeled_features: Any) -> dict[str, Any]:
+    """Return features of the pool, and of labeled rows that are used, by name."""
+    others = {"labeled_features": labeled_features} if uses(strategy, "labeled") else {}
+    return {"features": features} | others
 
 
 def classifies(strategy: Any) -> bool:
-    """Tell whether the strategy understands the predictions of classifiers."""
+    """Return whether the strategy supports the predictions of classifiers."""
     return bool({"proba", "label"} & set(strategy.query_tags().kinds))
 
 
 def model_problem(
-    strategy: Any, convert: Callable[[np.ndarray], Any] = np.asarray, n_pool: int = N_POOL
+    strategy: Any, convert: Callable[[np.ndarray], Any] | None = None, n_pool: int = N_POOL
 ) -> Problem:
     """Return a forest fitted on a few rows, and a pool; `convert` makes the rows' container."""
-    rows = _rows(strategy, n_pool, convert)
-    return replace(rows, source=forest(strategy).fit(rows.X_labeled, rows.y_labeled))
+    if convert is None:
+        source = pickle.loads(_pickled_forest(classifies(strategy), _n_models(strategy)))
+        return _labeled_and_pool(strategy, n_pool, np.asarray).with_source(source)
+    rows = _labeled_and_pool(strategy, n_pool, convert)
+    return rows.with_source(forest(strategy).fit(rows.X_labeled, rows.y_labeled))
 
 
 def with_rows(strategy: Any, samples: PredictionSamples) -> Problem:
     """Return a problem of these samples, with features for each of their points."""
-    return _rows(strategy, samples.n_points, np.asarray).of_samples(samples)
+    return _labeled_and_pool(strategy, samples.n_points, np.asarray).with_source(samples)
 
 
-def _rows(strategy: Any, n_pool: int, convert: Callable[[np.ndarray], Any]) -> Problem:
+def _labeled_and_pool(strategy: Any, n_pool: int, convert: Callable[[np.ndarray], Any]) -> Problem:
     """Return labeled rows and a pool, without a source of predictions."""
     X = np.random.default_rng(0).normal(size=(N_LABELED + n_pool, 4))
     labeled = X[:N_LABELED]
-    return Problem(None, convert(X[N_LABELED:]), convert(labeled), targets(strategy, labeled))
+    y = _targets(classifies(strategy), labeled)
+    return Problem(None, convert(X[N_LABELED:]), convert(labeled), y)
 
 
 def targets(strategy: Any, X: np.ndarray) -> np.ndarray:
-    """Return three classes, or real values for strategies of regression alone."""
+    """Return three classes, or real values for strategies that only support regression."""
+    return _targets(classifies(strategy), X)
+
+
+def _targets(classes: bool, X: np.ndarray) -> np.ndarray:
     signal = X[:, 0] + X[:, 1] ** 2 + np.random.default_rng(1).normal(scale=0.5, size=len(X))
-    return np.digitize(signal, [0.3, 1.5]) if classifies(strategy) else signal
+    return np.digitize(signal, [0.3, 1.5]) if classes else signal
 
 
 def forest(strategy: Any) -> Any:
-    """Return an unfitted forest with impure leaves and as many trees as the tags ask for."""
-    n_trees = max(10, strategy.query_tags().min_draws)
-    kind = RandomForestClassifier if classifies(strategy) else RandomForestRegressor
+    """Return an unfitted forest with impure leaves and as many trees as the tags require."""
+    return _forest(classifies(strategy), _n_models(strategy))
+
+
+def _forest(classes: bool, n_trees: int) -> Any:
+    kind = RandomForestClassifier if classes else RandomForestRegressor
     return kind(n_trees, max_depth=4, min_samples_leaf=2, random_state=0)
 
 
-def members(strategy: Any, problem: Problem) -> list[Any]:
-    """Return a few fitted models, each of a part of the labeled rows."""
-    kind = DecisionTreeClassifier if classifies(strategy) else DecisionTreeRegressor
-    rng = np.random.default_rng(2)
-    fitted = []
-    for _ in range(max(6, strategy.query_tags().min_draws)):
+def _n_models(strategy: Any) -> int:
+    return max(N_MODELS, strategy.query_tags().min_draws)
+
+
+@cache
+def _pickled_forest(classes: bool, n_trees: int) -> bytes:
+    """Return a fitted forest, pickled, so that strategies cannot change each other's."""
+    X = np.random.default_rng(0).normal(size=(N_LABELED, 4))
+    return pickle.dumps(_forest(classes, n_trees).fit(X, _targets(classes, X)))
+
+
+def members(strategy: Any) -> list[Any]:
+    """Return a few models, each fitted on a part of the labeled rows."""
+    return pickle.loads(_pickled_members(classifies(strategy), _n_models(strategy)))
+
+
+@cache
+def _pickled_members(classes: bool, n_models: int) -> bytes:
+    kind = DecisionTreeClassifier if classes else DecisionTreeRegressor
+    X = np.random.default_rng(0).normal(size=(N_LABELED, 4))
+    y, rng, fitted = _targets(classes, X), np.random.default_rng(2), []
+    for _ in range(n_models):
         rows = rng.choice(N_LABELED, N_LABELED, replace=True)
-        model = kind(min_samples_leaf=3, random_state=0)
-        fitted.append(model.fit(problem.X_labeled[rows], problem.y_labeled[rows]))
-    return fitted
+        fitted.append(kind(min_samples_leaf=3, random_state=0).fit(X[rows], y[rows]))
+    return pickle.dumps(fitted)
+
+
+def precomputed_features(n_pool: int = N_POOL) -> tuple[np.ndarray, np.ndarray]:
+    """Return features of the pool and of the labeled rows.
+
+    Numbers that float16 holds exactly, but not their squares.
+    """
+    X = 256 * np.random.default_rng(14).normal(size=(N_LABELED + n_pool, 3))
+    features = X.astype(np.float16).astype(np.float64)
+    return features[N_LABELED:], features[:N_LABELED]
 
 
 def samples_problem(strategy: Any, kind: Kind) -> Problem:
-    """Return samples on which reasonable utilities do not tie, and rows to go with them.
+    """Return samples for which reasonable utilities do not tie, and rows for them.
 
     Label samples have 16 rows of 40 votes: a for one class, 38 - a for another and 2 for the
     third, each a once, so no two rows have equal votes, margins or entropies.
@@ -132,41 +214,36 @@ def samples_problem(strategy: Any, kind: Kind) -> Problem:
     return with_rows(strategy, PredictionSamples(values, kind))
 
 
-def reference_sets(strategy: Any, n_points: int) -> np.ndarray:
-    """Return fixed reference positions, for strategies that take `reference`.
+def reference_positions(strategy: Any, n_points: int, seed: int = 4) -> np.ndarray:
+    """Return reference positions.
 
-    One set per step, (n_steps, r), where a parameter `resample` tells that steps may differ; else
+    One set per step, (n_steps, r), where a parameter `resample` says that steps may differ; else
     the set of the whole batch, (r,).
     """
-    parameters = strategy.get_params()
-    if "resample" not in parameters:
-        return np.random.default_rng(4).integers(n_points, size=6)
-    n_steps = -(-BATCH // parameters.get("step_size", 1))
-    return np.random.default_rng(4).integers(n_points, size=(n_steps, 6))
+    steps = {name.split("__")[-1]: value for name, value in strategy.get_params().items()}
+    if "resample" not in steps:
+        return np.random.default_rng(seed).integers(n_points, size=6)
+    n_steps = -(-BATCH // steps.get("step_size", 1))
+    return np.random.default_rng(seed).integers(n_points, size=(n_steps, 6))
 
 
 def fixed_options(strategy: Any, problem: Problem) -> dict[str, Any] | None:
-    """Return options under which picks follow from the predictions alone; None if there are none.
+    """Return options under which picks depend only on what is read; None if there are none.
 
-    Without the tag `deterministic`, a strategy that takes `reference` has no choice left for label
-    samples; for others, whenever the picks turn out not to depend on `random_state`.
+    Without the tag `deterministic`, they may fix the reference rows, if nothing else is random: if
+    `random_state` then has no effect.
     """
     if strategy.query_tags().deterministic:
         return {}
-    if not takes(strategy.select, "reference"):
+    if not uses(strategy, "reference"):
         return None
-    n_points = problem.source.n_points
-    options = {"reference": reference_sets(strategy, n_points)}
-    if takes(strategy.select, "marginal"):
-        options["marginal"] = np.arange(n_points)
-    if problem.source.kind == "label":
-        return options
-    found = {tuple(choose(seeded(strategy, seed), problem, **options)) for seed in range(3)}
-    return options if len(found) == 1 else None
+    options = {"reference": reference_positions(strategy, problem.source.n_points)}
+    picks = {tuple(choose(seeded(strategy, seed), problem, **options)) for seed in range(3)}
+    return options if len(picks) == 1 else None
 
 
 def has_ties(strategy: Any, problem: Problem, **options: Any) -> bool:
-    """Tell whether some pick is hardly better than the next best, as far as utilities tell."""
+    """Return whether some pick is hardly better than the next best, by the utilities."""
     _, rows = choose(strategy, problem, return_utilities=True, **options)
     ordered = np.sort(np.where(np.isnan(rows), -np.inf, rows), axis=1)
     return bool((ordered[:, -1] - ordered[:, -2] <= 1e-9 * np.abs(ordered[:, -1])).any())

@@ -11,7 +11,7 @@ from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn_ical.dependence import predictive_variance
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.testing._answers import close, tolerance
-from sklearn_ical.testing._demand import demand
+from sklearn_ical.testing._require import require
 from sklearn_ical.testing._sampler_case import MANY_DRAWS, SamplerCase, own_prediction
 
 STANDARD_ERRORS = 6
@@ -26,14 +26,14 @@ CENTERED = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1
 
 
 def check_columns(case: SamplerCase) -> None:
-    """Columns of probabilities and codes of votes follow the classes of the model."""
+    """Check that columns of probabilities and codes of votes follow the classes of the model."""
     draws, model = case.draws, case.model
     if draws.kind == "proba":
         sums = np.asarray(case.samples.values).sum(axis=2)
-        demand(
+        require(
             close(sums, np.ones_like(sums), 1e-5),
             f"Expected probabilities of sum 1. Got sums from {sums.min()} to {sums.max()}. A class "
-            "without a column leaves its share to nobody.",
+            "without a column loses its share.",
         )
     classes = getattr(model, "classes_", None)
     if draws.kind == "value" or classes is None:
@@ -42,7 +42,7 @@ def check_columns(case: SamplerCase) -> None:
     own = np.asarray([] if draws.classes is None else draws.classes)
     refit = bool(getattr(draws, "mean_differs", ""))
     known = own[np.isin(own, classes)] if refit else own
-    demand(
+    require(
         known.shape == classes.shape and bool((known == classes).all()),
         f"Expected the classes of the model, {classes.tolist()}, in its order"
         f"{' or among others' if refit else ''}. Got {own.tolist()}. Column c must mean the same "
@@ -51,7 +51,7 @@ def check_columns(case: SamplerCase) -> None:
 
 
 def check_column_order(case: SamplerCase) -> None:
-    """The mean over draws fits the model's own probabilities best with the columns as they are."""
+    """Check that the mean over draws fits the model best with its columns as they are."""
     model, draws = case.model, case.draws
     if draws.kind == "value" or not callable(getattr(model, "predict_proba", None)):
         return
@@ -66,7 +66,7 @@ def check_column_order(case: SamplerCase) -> None:
     columns, best = linear_sum_assignment(distances)
     moved = columns[columns != best]  # columns that stay would only hide the others
     given, least = distances[moved, moved].sum(), distances[moved, best[moved]].sum()
-    demand(
+    require(
         given <= COLUMN_RATIO * least + COLUMN_DIFFERENCE,
         f"Expected the columns of {names[moved].tolist()} to fit those of the model. Got a mean "
         f"distance of {given:.3g} in total, but {least:.3g} to the columns of "
@@ -76,12 +76,13 @@ def check_column_order(case: SamplerCase) -> None:
 
 
 def check_mean(case: SamplerCase) -> None:
-    """The mean over draws is the model's own prediction, unless the draws give a reason."""
+    """Check that the mean over draws is the model's own prediction, or the draws have a reason."""
     reason = getattr(case.draws, "mean_differs", "")
     if reason:
-        demand(
+        require(
             bool(reason.strip()),
-            f"Expected a reason in mean_differs. Got {reason!r}. Users ask why the mean differs.",
+            f"Expected a reason in mean_differs. Got {reason!r}. Users need to know why the mean "
+            "differs.",
         )
         return
     own = None if case.model is None else own_prediction(case.model, case.X)
@@ -92,10 +93,10 @@ def check_mean(case: SamplerCase) -> None:
     error = np.zeros_like(mean) if exact else _standard_errors(samples, mean)
     slack = STANDARD_ERRORS * error + (0 if exact or samples.kind == "value" else APPROXIMATION)
     if samples.kind != "value" and not hasattr(case.model, "predict_proba"):
-        _demand_top_label(mean, slack, own, samples.classes)
+        _require_top_label(mean, slack, own, samples.classes)
         return
     own = own.reshape(mean.shape) if own.size == mean.size else own
-    demand(
+    require(
         own.shape == mean.shape,
         f"Expected a mean over draws of shape {own.shape}, as the model predicts. Got "
         f"{mean.shape}.",
@@ -104,7 +105,7 @@ def check_mean(case: SamplerCase) -> None:
     miss = np.abs(mean - own) - slack - rounding
     worst = np.unravel_index(np.argmax(miss), miss.shape)
     within = "" if exact else f" within {slack[worst]:.3g}, by {MANY_DRAWS} draws,"
-    demand(
+    require(
         bool((miss <= 0).all()),
         f"Expected the model's own prediction {own[worst]!r}{within} as the mean over draws of row "
         f"{int(worst[0])}. Got {mean[worst]!r}. Draws that are not of this model need a reason in "
@@ -113,7 +114,7 @@ def check_mean(case: SamplerCase) -> None:
 
 
 def check_noise(case: SamplerCase) -> None:
-    """Variance over draws plus noise is the square of the deviation that the model predicts."""
+    """Check that variance over draws plus noise is the squared deviation of the model."""
     differs = bool(getattr(case.draws, "mean_differs", ""))
     if case.samples.noise_variance is None or differs or not _predicts_variance(case.model):
         return
@@ -124,16 +125,16 @@ def check_noise(case: SamplerCase) -> None:
     got = float(np.asarray(variance).mean())
     deviation = np.asarray(case.model.predict(case.X, return_std=True)[1])
     own = float((deviation**2).reshape(case.n_points, -1).sum(axis=1).mean())
-    demand(
+    require(
         abs(got - own) <= VARIANCE_RATIO * own,
-        f"Expected the variance {own:.3g} that the model predicts, by return_std=True, as the "
-        f"mean over rows. Got {got:.3g} from draws and noise. Strategies weigh what draws disagree "
-        "about against noise that no label takes away.",
+        f"Expected the variance {own:.3g} that the model predicts, by return_std=True, as the mean "
+        f"over rows. Got {got:.3g} from draws and noise. Strategies compare the disagreement of "
+        "draws with noise that no label reduces.",
     )
 
 
 def _predicts_variance(model: Any) -> bool:
-    """Tell whether `predict` takes `return_std`, and gives that of the posterior."""
+    """Return whether `predict` takes `return_std`, and gives that of the posterior."""
     if isinstance(model, BayesianRidge | ARDRegression):
         return CENTERED or not model.fit_intercept
     predict = getattr(model, "predict", None)
@@ -157,16 +158,16 @@ def _weights(samples: PredictionSamples) -> np.ndarray:
     return np.asarray(samples.weights)
 
 
-def _demand_top_label(mean: np.ndarray, slack: np.ndarray, own: np.ndarray, classes: Any) -> None:
-    """Demand that the class of most votes is what the model predicts, where it is clear of ties."""
+def _require_top_label(mean: np.ndarray, slack: np.ndarray, own: np.ndarray, classes: Any) -> None:
+    """Raise if the class of most votes is not the model's prediction, unless there is a tie."""
     labels = np.arange(mean.shape[1]) if classes is None else np.asarray(classes)
     second, first = np.sort(np.pad(mean, ((0, 0), (1, 0))), axis=1)[:, -2:].T
     clear = first - second > 1e-9 + 2 * slack.max(axis=1)
     top = labels[mean.argmax(axis=1)]
     wrong = np.flatnonzero(clear & (top != own))
-    demand(
+    require(
         not len(wrong),
-        f"Expected most votes for what the model predicts, {own[wrong[:1]]}, in row {wrong[:1]}. "
+        f"Expected most votes for the model's prediction, {own[wrong[:1]]}, in row {wrong[:1]}. "
         f"Got {top[wrong[:1]]} with shares {mean[wrong[:1]]}. Draws that are not of this model "
         "need a reason in mean_differs.",
     )

@@ -10,56 +10,56 @@ import joblib
 import numpy as np
 
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.testing._answers import close, demand_same_answers, same_answers, tolerance
-from sklearn_ical.testing._demand import demand, demand_global_generators, demand_refusal
+from sklearn_ical.testing._answers import close, require_same_answers, same_answers, tolerance
+from sklearn_ical.testing._require import require, require_error, require_global_generators
 from sklearn_ical.testing._sampler_case import SamplerCase
 
-# Draws among which some differ, in a posterior where any do.
+# Number of draws of which some differ, if any draws of the posterior do.
 TRIES = 20
-# Other processes have other numbers of threads, and so other roundings inside a model.
+# Other processes have other numbers of threads, and so other rounding inside a model.
 PROCESS_TOLERANCE = 1e-6
 
 
 def check_fewer_draws(case: SamplerCase) -> None:
-    """Fewer draws are a subset of a finite ensemble in its order, else the first of many."""
+    """Check that fewer draws are a subset of a finite ensemble in order, else the first of many."""
     few, n_draws = case.few, case.draws.n_draws
-    demand(
+    require(
         case.few_draws.n_draws == case.few_samples.n_draws == few,
         f"Expected {few} draws for n_draws={few}. Got {case.few_draws.n_draws}, with samples of "
-        f"{case.few_samples.n_draws}. Cost is the number of draws times the number of rows.",
+        f"{case.few_samples.n_draws}. The cost is the number of draws times the number of rows.",
     )
     explicit = case.sampler.draw(np.int64(n_draws), random_state=0)(case.X)
-    why = "None is a default, not a method."
-    demand_same_answers(explicit, case.samples, f"from n_draws={n_draws} as from None", why)
+    why = "None must only set the number of draws."
+    require_same_answers(explicit, case.samples, f"from n_draws={n_draws} as from None", why)
     if case.finite:
-        _demand_kind(case)
-        _demand_subset(case)
+        _require_kind(case)
+        _require_subset(case)
         return
     first = np.asarray(case.samples.values)[:, :few]
-    demand(
+    require(
         close(case.few_samples.values, first, tolerance(first, joint=case.draws.joint)),
         f"Expected the first {few} of {n_draws} draws for n_draws={few} and the same random_state. "
-        "Got others. More draws then refine an estimate instead of starting anew.",
+        "Got others. More draws should refine an estimate instead of starting again.",
     )
 
 
-def _demand_kind(case: SamplerCase) -> None:
-    """Demand that any member alone has the kind and the classes of the ensemble."""
+def _require_kind(case: SamplerCase) -> None:
+    """Raise if a member alone has another kind or other classes than the ensemble."""
     draws = case.draws
     if draws.weights is not None and not np.all(draws.weights):
         return  # members of weight 0 may refuse to be drawn alone
     for seed in range(TRIES):
         single = case.sampler.draw(1, random_state=seed)
-        demand(
+        require(
             single.kind == draws.kind and np.array_equal(single.classes, draws.classes),
             f"Expected a draw of kind {draws.kind!r} and classes {draws.classes}, as all draws. "
-            f"Got {single.kind!r} and {single.classes} for n_draws=1 and random_state={seed}. "
-            "Which members are drawn must not decide what a column means.",
+            f"Got {single.kind!r} and {single.classes} for n_draws=1 and random_state={seed}. The "
+            "meaning of a column must not depend on the members drawn.",
         )
 
 
-def _demand_subset(case: SamplerCase) -> None:
-    """Demand members of the full ensemble in member order, with their part of the weights."""
+def _require_subset(case: SamplerCase) -> None:
+    """Raise if draws are not members in their order, with their share of the weights."""
     full, part = np.asarray(case.samples.values), np.asarray(case.few_samples.values)
     rtol = tolerance(full)
     taken: list[int] = []
@@ -67,7 +67,7 @@ def _demand_subset(case: SamplerCase) -> None:
         start = taken[-1] + 1 if taken else 0
         equal = (j for j in range(start, full.shape[1]) if close(part[:, k], full[:, j], rtol))
         found = next(equal, None)
-        demand(
+        require(
             found is not None,
             f"Expected {case.few} of the {full.shape[1]} draws in their order. Got draw {k}, which "
             f"is none of those after {taken}. A subset of an ensemble has no member twice.",
@@ -77,7 +77,7 @@ def _demand_subset(case: SamplerCase) -> None:
     if case.draws.weights is None or len(np.unique(functions, axis=0)) < len(functions):
         return  # which of two equal members was taken does not show
     share = np.asarray(case.draws.weights)[taken]
-    demand(
+    require(
         np.allclose(case.few_draws.weights, share / share.sum(), rtol=1e-9, atol=0),
         f"Expected the weights {share / share.sum()} for the members {taken} of weights "
         f"{case.draws.weights}. Got {case.few_draws.weights}. Weights belong to members.",
@@ -85,49 +85,49 @@ def _demand_subset(case: SamplerCase) -> None:
 
 
 def check_more_draws(case: SamplerCase) -> None:
-    """A finite ensemble has no more draws than members; a posterior has as many as one wants."""
+    """Check that only a finite ensemble raises for more draws than it has members."""
     more = case.draws.n_draws + 1
     if case.seeds_agree and (case.draws.n_draws > 1 or case.finite):
-        demand_refusal(
+        require_error(
             partial(case.sampler.draw, more, random_state=0),
             "n_draws",
             f"for {more} draws, where all seeds give the same {case.draws.n_draws}",
-            "A member drawn twice looks like certainty.",
+            "A member drawn twice reduces the apparent uncertainty.",
         )
         return
     got = case.sampler.draw(more, random_state=0).n_draws
-    demand(got == more, f"Expected {more} draws of a posterior for n_draws={more}. Got {got}.")
+    require(got == more, f"Expected {more} draws of a posterior for n_draws={more}. Got {got}.")
 
 
 def check_bad_n_draws(case: SamplerCase) -> None:
-    """Numbers of draws that are no integers >= 1 are refused by name."""
+    """Check that numbers of draws that are not integers >= 1 raise, by name."""
     for bad in (0, -1, True, 2.0, "3"):
-        demand_refusal(
+        require_error(
             partial(case.sampler.draw, bad, random_state=0),
             "n_draws",
             f"for n_draws={bad!r}",
-            "A wrong number is noticed when the draws are paid for.",
+            "A wrong number would only be noticed after the draws are made.",
         )
 
 
 def check_equal_random_states(case: SamplerCase) -> None:
-    """An equal random state gives equal draws: integers, and generators in equal state."""
-    why = "Equal seeds are how an experiment is repeated."
+    """Check that equal integers, and generators in equal state, give equal draws."""
+    why = "Experiments are repeated by equal seeds."
     for make in (int, np.int64, np.random.default_rng, np.random.RandomState):
         first, second = (case.sampler.draw(case.few, random_state=make(7)) for _ in range(2))
         what = f"for two equal {make.__name__} seeds"
-        demand_same_answers(second(case.X), first(case.X), what, why)
+        require_same_answers(second(case.X), first(case.X), what, why)
 
 
 def check_used_generators(case: SamplerCase) -> None:
-    """A generator that was used has moved on, and gives other draws."""
+    """Check that a generator that was used gives other draws the next time."""
     if case.draws.n_draws == 1:
         return
     for make in (np.random.default_rng, np.random.RandomState):
         generator = make(5)
         answers = _answers(case, generator)
         first = next(answers)
-        demand(
+        require(
             any(not same_answers(other, first) for other in answers),
             f"Expected a {type(generator).__name__} to give other draws the second time. Got the "
             f"same {TRIES} times. Two calls with one generator must be free to differ, as "
@@ -136,56 +136,56 @@ def check_used_generators(case: SamplerCase) -> None:
 
 
 def _answers(case: SamplerCase, generator: Any) -> Iterator[PredictionSamples]:
-    """Yield the answers of few draws, again and again from one generator."""
+    """Yield the predictions of few draws, repeatedly from one generator."""
     for _ in range(TRIES):
         yield case.sampler.draw(case.few, random_state=generator)(case.X)
 
 
 def check_bad_random_states(case: SamplerCase) -> None:
-    """What is no random state is refused by name."""
+    """Check that an invalid random_state raises, by name."""
     for bad in (1.5, "seed", -1):
-        demand_refusal(
+        require_error(
             partial(case.sampler.draw, case.few, random_state=bad),
             "random_state",
             f"for random_state={bad!r}",
-            "A seed taken for None gives an experiment that cannot be repeated.",
+            "A seed treated as None gives an experiment that cannot be repeated.",
         )
 
 
 def check_drawing_generators(case: SamplerCase) -> None:
-    """Neither drawing nor evaluating touches the global generators."""
-    demand_global_generators(lambda: case.sampler.draw(case.few, random_state=0)(case.X), "a draw")
-    demand_global_generators(lambda: case.sampler.draw(case.few)(case.X), "a draw")
+    """Check that drawing and evaluating leave the global generators unchanged."""
+    require_global_generators(lambda: case.sampler.draw(case.few, random_state=0)(case.X), "a draw")
+    require_global_generators(lambda: case.sampler.draw(case.few)(case.X), "a draw")
 
 
 def check_pickled_sampler(case: SamplerCase) -> None:
-    """A pickled sampler comes back and gives the same draws."""
+    """Check that a pickled sampler gives the same draws."""
     again = pickle.loads(pickle.dumps(case.sampler)).draw(case.few, random_state=0)
-    why = "Experiments are sent to other machines, and resumed."
-    demand_same_answers(again(case.X), case.few_samples, "from a pickled sampler", why)
+    why = "Samplers are sent to other machines, and experiments are resumed."
+    require_same_answers(again(case.X), case.few_samples, "from a pickled sampler", why)
 
 
 def check_pickled_draws(case: SamplerCase) -> None:
-    """Pickled draws come back and give the same answers."""
+    """Check that pickled draws give the same predictions."""
     again = pickle.loads(pickle.dumps(case.few_draws))
     why = "Draws fixed today must be the functions that are evaluated tomorrow."
-    demand_same_answers(again(case.X), case.few_samples, "from pickled draws", why)
+    require_same_answers(again(case.X), case.few_samples, "from pickled draws", why)
 
 
 def check_other_processes(case: SamplerCase) -> None:
-    """Another process draws the same functions, and answers the same for draws of this one."""
+    """Check that another process draws the same functions, and evaluates them equally."""
     # Two workers, as a single one would be this process.
     workers = joblib.Parallel(n_jobs=2, backend="loky")
     answers = workers(
         joblib.delayed(_answers_and_process)(case.sampler, case.few_draws, case.few, case.X)
         for _ in range(2)
     )
-    why = "Hash order, addresses and counters must not decide what is drawn."
+    why = "Draws must not depend on hash order, addresses or counters."
     for drawn, evaluated, process in answers:
         here = f"in process {process} as in process {os.getpid()}"
         rtol = max(PROCESS_TOLERANCE, tolerance(case.samples.values))
-        demand_same_answers(drawn, case.few_samples, f"of draws made {here}", why, rtol=rtol)
-        demand_same_answers(evaluated, case.few_samples, f"of draws sent {here}", why, rtol=rtol)
+        require_same_answers(drawn, case.few_samples, f"of draws made {here}", why, rtol=rtol)
+        require_same_answers(evaluated, case.few_samples, f"of draws sent {here}", why, rtol=rtol)
 
 
 def _answers_and_process(

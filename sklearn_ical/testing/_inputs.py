@@ -1,4 +1,4 @@
-"""Checks of what goes in: containers of rows, and that nothing given is ever changed."""
+"""Checks of inputs: containers of rows, and that arguments are never changed."""
 
 import importlib.util
 from collections.abc import Callable
@@ -22,39 +22,41 @@ from sklearn_ical.testing._data import (
     ask,
     choose,
     forest,
+    kinds,
     members,
     model_problem,
-    reference_sets,
+    reads,
+    reference_positions,
     samples_problem,
     seeded,
-    takes,
     targets,
+    with_features,
 )
-from sklearn_ical.testing._demand import (
-    demand,
-    demand_global_generators,
-    demand_same,
-    demand_valid,
+from sklearn_ical.testing._require import (
+    require,
+    require_global_generators,
+    require_same,
+    require_valid,
 )
 
 
 def check_sparse_pools(strategy: Any) -> None:
-    """Sparse pools of any format give the picks of the dense pool."""
+    """Check that sparse pools of any format give the picks of the dense pool."""
     problem = model_problem(strategy)
     expected = ask(seeded(strategy), problem)
     for form in (sparse.csr_matrix, sparse.csr_array, sparse.coo_array, sparse.csc_array):
-        same = Problem(problem.source, form(problem.X_pool), problem.X_labeled, problem.y_labeled)
-        why = "The model takes sparse rows, so the strategy has to."
-        demand_same(ask(seeded(strategy), same), expected, f"from a {form.__name__} as dense", why)
+        same = problem.with_rows(form(problem.X_pool), form(problem.X_labeled))
+        why = "The model accepts sparse rows, so the strategy must, too."
+        require_same(ask(seeded(strategy), same), expected, f"from a {form.__name__} as dense", why)
 
 
 def check_frames(strategy: Any) -> None:
-    """Frames are rows by position, whatever their index says, and picks are positions."""
+    """Check that frames are rows by position, whatever their index, and picks are positions."""
     expected = ask(seeded(strategy), model_problem(strategy))
     for name, convert in frames(["a", "b", "c", "d"]).items():
         picks = ask(seeded(strategy), model_problem(strategy, convert))
-        why = "Index labels taken for positions label the wrong rows."
-        demand_same(picks, expected, f"from {name} as from an array", why)
+        why = "Index labels used as positions select the wrong rows."
+        require_same(picks, expected, f"from {name} as from an array", why)
 
 
 def frames(names: list[str]) -> dict[str, Callable[[np.ndarray], Any]]:
@@ -80,8 +82,8 @@ def frames(names: list[str]) -> dict[str, Callable[[np.ndarray], Any]]:
 
 
 def check_mixed_frames(strategy: Any) -> None:
-    """Frames of numbers and text work through a Pipeline that encodes them."""
-    if "features" in strategy.query_tags().needs or importlib.util.find_spec("pandas") is None:
+    """Check that frames of numbers and text work through a Pipeline that encodes them."""
+    if importlib.util.find_spec("pandas") is None:
         return
     import pandas as pd
 
@@ -96,9 +98,7 @@ def check_mixed_frames(strategy: Any) -> None:
 
 
 def check_text(strategy: Any) -> None:
-    """Lists of text work through a Pipeline that counts words."""
-    if "features" in strategy.query_tags().needs:
-        return
+    """Check that lists of text work through a Pipeline that counts words."""
     rng = np.random.default_rng(9)
     words = np.array(["tree", "leaf", "root", "bark", "twig", "seed"])
     counts = rng.poisson(1.5, size=(N_LABELED + N_POOL, len(words)))
@@ -108,39 +108,42 @@ def check_text(strategy: Any) -> None:
 
 
 def _check_pipeline(strategy: Any, transform: Any, labeled: Any, pool: Any, y: np.ndarray) -> None:
-    """Demand the picks that the last step gives for transformed rows."""
+    """Raise if picks differ from those that the last step gives for transformed rows."""
     pipeline = make_pipeline(transform, forest(strategy)).fit(labeled, y)
-    picks = ask(seeded(strategy), Problem(pipeline, pool, labeled, y))
     before = pipeline[:-1].transform
+    features = {}
+    if reads(strategy, "features"):  # only numbers can be features
+        features = with_features(strategy, before(pool), before(labeled))
+    picks = ask(seeded(strategy), Problem(pipeline, pool, labeled, y), **features)
     inner = Problem(pipeline[-1], before(pool), before(labeled), y)
-    why = "X_pool goes to the model unconverted; only the model knows how to read it."
-    demand_same(picks, ask(seeded(strategy), inner), "from a Pipeline as from its last step", why)
+    expected = ask(seeded(strategy), inner, **features)
+    why = "X_pool is passed to the model unconverted; only the model can interpret it."
+    require_same(picks, expected, "from a Pipeline as from its last step", why)
 
 
 def check_missing_values(strategy: Any) -> None:
-    """Rows with NaN work where the model takes them."""
-    if "features" in strategy.query_tags().needs:
+    """Check that rows with NaN work if the model accepts them."""
+    if reads(strategy, "features"):
         return
     problem = model_problem(strategy)
     pool = problem.X_pool.copy()
     pool[::3, 0] = np.nan
-    gaps = Problem(problem.source, pool, problem.X_labeled, problem.y_labeled)
-    picks = ask(seeded(strategy), gaps)
-    demand_valid(picks, BATCH, np.arange(N_POOL), "from rows with NaN, which the model takes")
+    picks = ask(seeded(strategy), problem.with_rows(pool, problem.X_labeled))
+    require_valid(picks, BATCH, np.arange(N_POOL), "from rows with NaN, which the model takes")
 
 
 def check_lists(strategy: Any) -> None:
-    """A pool as a list of rows gives the picks of the array."""
+    """Check that a pool as a list of rows gives the picks of the array."""
     problem = model_problem(strategy)
-    rows = Problem(problem.source, problem.X_pool.tolist(), problem.X_labeled, problem.y_labeled)
-    why = "The model takes lists, so the strategy has to."
-    demand_same(
+    rows = problem.with_rows(problem.X_pool.tolist(), problem.X_labeled)
+    why = "The model accepts lists, so the strategy must, too."
+    require_same(
         ask(seeded(strategy), rows), ask(seeded(strategy), problem), "from a list as an array", why
     )
 
 
 def check_inputs_unchanged(strategy: Any) -> None:
-    """Nothing that the caller passes is changed; read-only arrays pass."""
+    """Check that arguments are not changed, and read-only arrays are accepted."""
     problem = model_problem(strategy)
     rows = {
         "X_pool": problem.X_pool,
@@ -150,12 +153,11 @@ def check_inputs_unchanged(strategy: Any) -> None:
     options = {
         "candidates": np.arange(N_POOL)[::-1].copy(),
         "X_reference": problem.X_labeled.copy(),
+        "reference": reference_positions(strategy, N_LABELED),
     }
-    if takes(strategy.query, "reference"):
-        options["reference"] = reference_sets(strategy, N_LABELED)
     given = Problem(problem.source, **rows)
     _check_unchanged(partial(ask, seeded(strategy), given, **options), {**rows, **options}, "query")
-    for kind in strategy.query_tags().kinds:
+    for kind in kinds(strategy):
         usual = samples_problem(strategy, kind)
         values = np.array(usual.source.values)
         samples = PredictionSamples(values, kind)
@@ -164,63 +166,63 @@ def check_inputs_unchanged(strategy: Any) -> None:
         arrays = {"samples": values, "reference_samples": other, **options}
         options["reference_samples"] = PredictionSamples(other, kind)
         _check_unchanged(
-            partial(choose, seeded(strategy), usual.of_samples(samples), **options),
+            partial(choose, seeded(strategy), usual.with_source(samples), **options),
             arrays,
             f"select with {kind} samples",
         )
 
 
 def _check_unchanged(call: Callable[[], Any], arrays: dict[str, np.ndarray], name: str) -> None:
-    """Call with writeable, then with read-only arrays, and demand them bitwise as they were."""
+    """Call with writeable, then with read-only arrays; raise if any of them changed."""
     before = {key: array.copy() for key, array in arrays.items()}
     for writeable in (True, False):
         for array in arrays.values():
             array.flags.writeable = writeable
         call()
         changed = [key for key in arrays if arrays[key].tobytes() != before[key].tobytes()]
-        demand(
+        require(
             not changed,
-            f"Expected the arrays given to {name} to stay as they are. Got changes in {changed}. "
-            "The caller goes on to use them.",
+            f"Expected unchanged arrays after {name}. Got changes in {changed}. The caller may "
+            "still use them.",
         )
 
 
 def check_model_unchanged(strategy: Any) -> None:
-    """The model is the same after a query, bit for bit."""
+    """Check that the model is unchanged after a query, bitwise."""
     problem = model_problem(strategy)
-    for model in (problem.source, members(strategy, problem)):
+    for model in (problem.source, members(strategy)):
         before = joblib.hash(model)
-        ask(seeded(strategy), Problem(model, problem.X_pool, problem.X_labeled, problem.y_labeled))
-        demand(
+        ask(seeded(strategy), problem.with_source(model))
+        require(
             joblib.hash(model) == before,
-            f"Expected the {type(model).__name__} to stay as it is. Got a changed one. A strategy "
-            "never fits, and leaves no trace in what others use.",
+            f"Expected the {type(model).__name__} to be unchanged. Got a changed one. A strategy "
+            "must never fit or change the caller's model.",
         )
 
 
 def check_strategy_unchanged(strategy: Any) -> None:
-    """The strategy object is the same after a call: parameters, attributes."""
+    """Check that a call changes neither parameters nor attributes of the strategy."""
     problem = model_problem(strategy)
     asked = seeded(strategy)
     before = joblib.hash((asked.get_params(deep=True), vars(asked)))
     ask(asked, problem)
     ask(asked, problem, return_utilities=True)
-    for kind in strategy.query_tags().kinds:
+    for kind in kinds(strategy):
         choose(asked, samples_problem(strategy, kind))
-    demand(
+    require(
         joblib.hash((asked.get_params(deep=True), vars(asked))) == before,
-        f"Expected the strategy to stay as it was. Got the attributes {sorted(vars(asked))}, some "
-        "new or changed. A call that leaves traces changes the next answer.",
+        f"Expected an unchanged strategy. Got the attributes {sorted(vars(asked))}, some new or "
+        "changed. A call that changes the strategy changes later results.",
     )
 
 
 def check_global_generators(strategy: Any) -> None:
-    """The global generators of numpy, of Python and of torch stay as they are."""
+    """Check that the global generators of numpy, Python and torch are unchanged."""
     problem = model_problem(strategy)
 
     def asked() -> None:
         ask(seeded(strategy), problem)
-        for kind in strategy.query_tags().kinds:
+        for kind in kinds(strategy):
             choose(seeded(strategy), samples_problem(strategy, kind))
 
-    demand_global_generators(asked, "a query")
+    require_global_generators(asked, "a query")

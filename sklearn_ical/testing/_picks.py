@@ -11,40 +11,42 @@ from sklearn_ical.testing._data import (
     N_POOL,
     ask,
     choose,
+    kinds,
     model_problem,
     samples_problem,
     seeded,
 )
-from sklearn_ical.testing._demand import (
-    demand,
-    demand_refusal,
-    demand_rows,
-    demand_same,
-    demand_valid,
+from sklearn_ical.testing._require import (
     recorded,
+    require,
+    require_error,
+    require_rows,
+    require_same,
+    require_valid,
 )
 
+REPEATS = 10
 ALLOWED = (3, 4, 8, 9, 11, 17, 20, 21, 30, 38)
 
 
 def check_picks(strategy: Any) -> None:
-    """Picks are distinct candidates in a host array of intp."""
+    """Check that picks are distinct candidates in a host array of intp."""
     problem = model_problem(strategy)
     for size in (1, BATCH, N_POOL - 1):
         picks = ask(seeded(strategy), problem, size)
-        demand_valid(picks, size, np.arange(N_POOL), f"from query with batch_size={size}")
+        require_valid(picks, size, np.arange(N_POOL), f"from query with batch_size={size}")
     allowed = np.array(ALLOWED)
     picks = ask(seeded(strategy), problem, candidates=allowed)
-    demand_valid(picks, BATCH, allowed, "from query with candidates")
-    for kind in strategy.query_tags().kinds:
+    require_valid(picks, BATCH, allowed, "from query with candidates")
+    for kind in kinds(strategy):
         samples = samples_problem(strategy, kind)
         picks = choose(seeded(strategy), samples)
         everything = np.arange(samples.source.n_points)
-        demand_valid(picks, BATCH, everything, f"from select with {kind} samples")
+        require_valid(picks, BATCH, everything, f"from select with {kind} samples")
 
 
 def check_candidate_forms(strategy: Any) -> None:
-    """Positions in any order, lists and boolean masks of the same rows are one and the same."""
+    """Check that candidates may be positions in any order, a list or a boolean mask."""
     problem = model_problem(strategy)
     expected = ask(seeded(strategy), problem, candidates=np.array(ALLOWED))
     mask = np.isin(np.arange(N_POOL), ALLOWED)
@@ -56,12 +58,12 @@ def check_candidate_forms(strategy: Any) -> None:
     }
     for name, candidates in forms.items():
         picks = ask(seeded(strategy), problem, candidates=candidates)
-        why = "How the allowed rows are written down says nothing about them."
-        demand_same(picks, expected, f"from candidates as {name}", why)
+        why = "The form of the candidates must not matter."
+        require_same(picks, expected, f"from candidates as {name}", why)
 
 
 def check_candidates_limit_picks_only(strategy: Any) -> None:
-    """Rows that may not be picked still count in references, filters and scales."""
+    """Check that rows that may not be picked still count in references, filters and scales."""
     if strategy.query_tags().utilities != "gain":
         return
     problem = model_problem(strategy)
@@ -69,15 +71,15 @@ def check_candidates_limit_picks_only(strategy: Any) -> None:
     allowed = np.array(ALLOWED)
     _, somewhere = ask(seeded(strategy), problem, candidates=allowed, return_utilities=True)
     ours, theirs = somewhere[0, allowed], everywhere[0, allowed]
-    demand(
+    require(
         np.allclose(ours, theirs, rtol=1e-6, atol=1e-9),
         f"Expected utilities {theirs} of the first step for the candidates, as without the limit. "
-        f"Got {ours}. candidates limits what may be picked and nothing else.",
+        f"Got {ours}. candidates must only limit what may be picked.",
     )
 
 
 def check_bad_candidates(strategy: Any) -> None:
-    """Candidates that make no sense are refused by name."""
+    """Check that invalid candidates raise, by name."""
     problem = model_problem(strategy)
     bad = {
         "that repeat a position": [3, 4, 4],
@@ -90,25 +92,25 @@ def check_bad_candidates(strategy: Any) -> None:
         "as a mask without a True": np.zeros(N_POOL, dtype=bool),
     }
     for name, candidates in bad.items():
-        demand_refusal(
+        require_error(
             partial(ask, seeded(strategy), problem, 1, candidates=candidates),
             "candidates",
             f"for candidates {name}",
-            "Guessing what was meant labels the wrong rows.",
+            "Guessing what was meant selects the wrong rows.",
         )
 
 
 def check_empty_pool(strategy: Any) -> None:
-    """A pool without rows is refused before the model sees it."""
+    """Check that a pool without rows raises before the model predicts."""
     full = model_problem(strategy)
-    empty = type(full)(full.source, full.X_pool[:0], full.X_labeled, full.y_labeled)
-    why = "A loop that has labeled everything has to learn it from a clear message."
-    demand_refusal(
+    empty = full.with_rows(full.X_pool[:0], full.X_labeled)
+    why = "A loop that has labeled everything needs a clear message."
+    require_error(
         partial(ask, seeded(strategy), empty, 1), "candidates", "from query for an empty pool", why
     )
-    nothing = samples_problem(strategy, strategy.query_tags().kinds[0])
+    nothing = samples_problem(strategy, kinds(strategy)[0])
     nothing = nothing.take(np.arange(0))
-    demand_refusal(
+    require_error(
         partial(choose, seeded(strategy), nothing, 1),
         "candidates",
         "from select for no samples",
@@ -117,7 +119,7 @@ def check_empty_pool(strategy: Any) -> None:
 
 
 def check_batch_sizes(strategy: Any) -> None:
-    """A batch of all candidates is all of them; a larger one is too, with a warning."""
+    """Check that a batch of all candidates is possible, and that a larger one warns."""
     problem = model_problem(strategy)
     for candidates in (None, np.array(ALLOWED)):
         allowed = np.arange(N_POOL) if candidates is None else candidates
@@ -127,61 +129,61 @@ def check_batch_sizes(strategy: Any) -> None:
                 partial(ask, seeded(strategy), problem, size, candidates=candidates)
             )
             case = f"with batch_size={size} of {n_allowed} candidates"
-            demand_valid(picks, n_allowed, allowed, case)
+            require_valid(picks, n_allowed, allowed, case)
             clipped = any(issubclass(category, BatchClippedWarning) for category in warned)
-            demand(
+            require(
                 clipped == (size > n_allowed),
                 f"Expected {'a' if size > n_allowed else 'no'} BatchClippedWarning {case}. Got "
-                f"{warned}. Fewer labels than asked for must not go unnoticed.",
+                f"{warned}. Users must notice that they get fewer rows than requested.",
             )
     picks = ask(seeded(strategy), problem, np.int64(2))
-    why = "Sizes often come out of numpy."
-    demand_same(
+    why = "Sizes are often results of numpy."
+    require_same(
         picks, ask(seeded(strategy), problem, 2), "for batch_size=np.int64(2) as for 2", why
     )
 
 
 def check_bad_batch_sizes(strategy: Any) -> None:
-    """Batch sizes that are no integer of at least 1 are refused by name."""
+    """Check that batch sizes that are not integers >= 1 raise, by name."""
     problem = model_problem(strategy)
     for size in (0, -1, True, 2.0, "2", None):
-        demand_refusal(
+        require_error(
             partial(ask, seeded(strategy), problem, size),
             "batch_size",
             f"for batch_size={size!r}",
-            "A batch of another size than meant costs labels.",
+            "A batch of an unintended size wastes labels.",
         )
 
 
 def check_repeated_rows(strategy: Any) -> None:
-    """Rows that repeat are still different rows."""
+    """Check that repeated rows are treated as different rows."""
     problem = model_problem(strategy, n_pool=2)
     pool = np.repeat(problem.X_pool, 5, axis=0)
-    repeated = type(problem)(problem.source, pool, problem.X_labeled, problem.y_labeled)
-    for seed in range(20):
+    repeated = problem.with_rows(pool, problem.X_labeled)
+    for seed in range(1 if strategy.query_tags().deterministic else REPEATS):
         picks = ask(seeded(strategy, seed), repeated, 6)
         case = f"from 5 copies each of two rows (random_state={seed})"
-        demand_valid(picks, 6, np.arange(10), case)
+        require_valid(picks, 6, np.arange(10), case)
 
 
 def check_utilities(strategy: Any) -> None:
-    """Row t of the utilities is what pick t was chosen from."""
+    """Check that row t of the utilities is the one that pick t was chosen from."""
     problem = model_problem(strategy)
-    samples = samples_problem(strategy, strategy.query_tags().kinds[0])
+    samples = samples_problem(strategy, kinds(strategy)[0])
     for candidates in (None, np.array([1, 2, 5, 8, 11, 14, 15])):
         options = {"candidates": candidates}
         for name, call, source in (("query", ask, problem), ("select", choose, samples)):
             expected = call(seeded(strategy), source, **options)
             answer = call(seeded(strategy), source, return_utilities=True, **options)
-            demand(
+            require(
                 isinstance(answer, tuple) and len(answer) == 2,
                 f"Expected (picks, utilities) from {name} with return_utilities. Got {answer!r}.",
             )
             picks, rows = answer
-            why = "Looking at utilities must not change the batch."
-            demand_same(picks, expected, f"from {name} with and without utilities", why)
+            why = "Returning utilities must not change the batch."
+            require_same(picks, expected, f"from {name} with and without utilities", why)
             n_pool = len(source.X_pool)
             allowed = np.isin(
                 np.arange(n_pool), np.arange(n_pool) if candidates is None else candidates
             )
-            demand_rows(rows, picks, allowed, strategy.query_tags().utilities == "gain", name)
+            require_rows(rows, picks, allowed, strategy.query_tags().utilities == "gain", name)

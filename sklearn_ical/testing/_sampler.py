@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from sklearn_ical.testing._demand import run_checks
 from sklearn_ical.testing._draw_inputs import (
     check_given_unchanged,
     check_labeled_rows,
@@ -37,9 +36,10 @@ from sklearn_ical.testing._draws import (
     check_same_rows,
     check_sample,
 )
+from sklearn_ical.testing._require import named, run_checks
 from sklearn_ical.testing._sampler_case import sampler_case
 
-SAMPLER_CHECKS = (
+SAMPLER_CHECKS = named(
     check_draws,
     check_draw_weights,
     check_draws_differ,
@@ -79,27 +79,29 @@ def check_sampler(
 ) -> None:
     """Check that a sampler keeps the protocol of this package.
 
-    For samplers of any origin, and for whatever :func:`~sklearn_ical.samplers.get_sampler` finds
-    for a fitted model. What a sampler promises is read from its draws, never from class names:
-    `joint` draws are asked about all rows at once; of those that give a reason in `mean_differs`,
-    only the order of the classes is compared with the model; and a sampler that gives the same
-    draws for all seeds and refuses more is taken for a finite ensemble.
+    For samplers of any origin, including those that :func:`~sklearn_ical.samplers.get_sampler`
+    returns for a fitted model. The guarantees of a sampler are read from its draws, never from
+    class names: `joint` draws are evaluated on all rows at once; for those with a reason in
+    `mean_differs`, only the order of the classes is compared with the model; and a sampler that
+    gives the same draws for all seeds and raises for more is treated as a finite ensemble.
+
+    Read more in the :ref:`User Guide <own_sampler>`.
 
     Parameters
     ----------
     sampler : object
-        A sampler, of which a method `draw` is enough: what else comes with `BaseSampler` (`sample`,
-        `source`, `cost`) is checked where it is there. Or a fitted model that `get_sampler` knows.
+        A sampler, of which a method `draw` is enough: the other attributes of `BaseSampler`
+        (`sample`, `source`, `cost`) are checked if they exist. Or a fitted model that `get_sampler`
+        supports.
     X : object of n_points rows, default=None
-        Rows that the model accepts, in any container, at least 10 of them; some 20 to 200 tell
-        enough. For predictions at hand, the rows that they belong to. None makes 40 standard
+        Rows that the model accepts, in any container, at least 10 of them; some 20 to 200 are
+        enough. For precomputed predictions, the rows that they belong to. None makes 40 standard
         normal rows of ``model.n_features_in_`` features. Not modified.
     model : object, default=None
         The fitted model whose own `predict_proba` or `predict` the mean over draws is compared
         with, and the variance of draws with a `noise_variance` where `predict` takes `return_std`;
-        which decides by its own answers what containers must be accepted, and which must not
-        change. None for the first argument where that is a model; for a sampler alone, what needs
-        a model is left out.
+        the containers that it accepts must be accepted, and it must not change. None for the first
+        argument if that is a model; for a sampler alone, checks that need a model are left out.
     X_labeled, y_labeled : object, default=None
         Labeled rows and their labels for samplers that refit on them: the checks use
         ``sampler.with_labeled(X_labeled, y_labeled)``. Not modified.
@@ -110,8 +112,8 @@ def check_sampler(
         If the arguments leave nothing to check: no rows or too few of them, labeled rows that are
         missing, or a model that has no sampler.
     AssertionError
-        At the first check that fails. The message names the check and says what was expected,
-        what came instead and why it matters.
+        At the first check that fails. The message names the check, what was expected, what was got
+        instead and why it matters.
 
     See Also
     --------
@@ -119,14 +121,14 @@ def check_sampler(
 
     Notes
     -----
-    Draws some 20 times half the default number, and a few times all of it: a bootstrap is checked
-    faster with a small `n_draws`. Posteriors that promise the model's own prediction in
-    expectation are drawn from 2000 times, and believed within six standard errors; their variance
-    with noise within a fifth. Columns are taken for swapped where the model's probabilities of
-    other classes fit them better by more than few draws explain. Two or more draws must differ on
-    some row: give rows on which they can. Checks of containers that are not installed (pandas,
-    polars) are left out; two more processes are started by joblib. Warnings of the model are
-    silenced.
+    Makes some 20 times half the default number of draws, and a few times all of it: a bootstrap is
+    checked faster with a small `n_draws`. From posteriors whose expectation is the model's own
+    prediction, 2000 draws are made, whose mean must be within six standard errors, and whose
+    variance with noise within a fifth. Columns count as swapped if the model's probabilities of
+    other classes fit them better by more than is explained by few draws. Two or more draws must
+    differ on some row: pass rows on which they can. Checks of containers that are not installed
+    (pandas, polars) are left out; two more processes are started by joblib. Warnings of the model
+    are silenced.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One sampler under check, with its model and the rows that it is asked about; no checks."""
+"""A sampler to check, with its model and rows; no checks."""
 
 import warnings
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ MANY_DRAWS = 2000
 
 @dataclass(frozen=True)
 class SamplerCase:
-    """A sampler, the rows it is asked about and the model that it speaks for.
+    """A sampler, the rows to evaluate it on and its model.
 
     Attributes
     ----------
     bare : object
-        The sampler before it got labeled rows.
+        The sampler without labeled rows.
     sampler : object
-        The same with the labeled rows, where there are any.
+        The same with the labeled rows, if there are any.
     X : object
         Rows, n_points of them.
     model : object or None
-        The model whose own predictions count.
+        The model to compare with.
     given : dict
-        What the caller passed, by name.
+        The caller's arguments, by name.
     before : dict
-        Fingerprints of the same from before the first draw.
+        Fingerprints of these before the first draw.
     """
 
     bare: Any
@@ -102,8 +102,8 @@ class SamplerCase:
         return self.sampler.draw(MANY_DRAWS, random_state=0)(self.X)
 
     @cached_property
-    def at_hand(self) -> bool:
-        """Whether joint draws know one fixed set of rows only, by their number."""
+    def precomputed(self) -> bool:
+        """Whether joint draws are defined only on one fixed set of rows, by their number."""
         try:
             self.draws(self.take(slice(0, self.n_points - 1)))
         except ValueError:
@@ -112,11 +112,11 @@ class SamplerCase:
 
 
 def sampler_case(sampler: Any, X: Any, model: Any, X_labeled: Any, y_labeled: Any) -> SamplerCase:
-    """Return the case that the arguments of `check_sampler` describe, or name what is wrong."""
+    """Return the case of the arguments of `check_sampler`; raise if they are not valid."""
     if isinstance(sampler, type) or not callable(getattr(sampler, "draw", None)):
         model = sampler if model is None else model
     bare = get_sampler(sampler)
-    X = _rows(model) if X is None else X
+    X = _normal_rows(model) if X is None else X
     total = n_rows(X, "X")
     if total < LEAST_ROWS:
         raise ValueError(
@@ -124,13 +124,13 @@ def sampler_case(sampler: Any, X: Any, model: Any, X_labeled: Any, y_labeled: An
             f"{total} in check_sampler."
         )
     given = {"X": X, "model": model, "X_labeled": X_labeled, "y_labeled": y_labeled}
-    _own_outputs(model, X)  # what models keep from their first prediction on is no change
+    _own_outputs(model, X)  # what models store in their first prediction is not a change
     before = {name: fingerprint(value) for name, value in given.items()}
     ready = _with_labeled(bare, X_labeled, y_labeled)
     return SamplerCase(bare, ready, X, model, given, before)
 
 
-def _rows(model: Any) -> np.ndarray:
+def _normal_rows(model: Any) -> np.ndarray:
     """Return standard normal rows of as many features as the model was fitted on."""
     n_features = getattr(model, "n_features_in_", None)
     if n_features is None:
@@ -142,7 +142,7 @@ def _rows(model: Any) -> np.ndarray:
 
 
 def _with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
-    """Return the sampler with its labeled rows, or say which are missing."""
+    """Return the sampler with its labeled rows; raise if some are missing."""
     if (X_labeled is None) != (y_labeled is None):
         name = "X_labeled" if X_labeled is None else "y_labeled"
         raise ValueError(
@@ -165,7 +165,7 @@ def _with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
 
 
 def own_prediction(model: Any, X: Any) -> np.ndarray | None:
-    """Return what the model itself says: `predict_proba`, else `predict`; None without either."""
+    """Return the model's own prediction: `predict_proba`, else `predict`; None without either."""
     for method in ("predict_proba", "predict"):
         if callable(getattr(model, method, None)):
             return np.asarray(getattr(model, method)(X))
@@ -173,7 +173,7 @@ def own_prediction(model: Any, X: Any) -> np.ndarray | None:
 
 
 def _own_outputs(model: Any, X: Any) -> None:
-    """Let the model predict by each of its methods, or say that it does not take the rows."""
+    """Predict by each method of the model; raise if it does not accept the rows."""
     for method in ("predict_proba", "predict"):
         if callable(getattr(model, method, None)):
             with warnings.catch_warnings():

@@ -6,12 +6,11 @@ from sklearn_ical.exceptions import QueryWarning
 from sklearn_ical.strategies._resolve import resolve_strategy
 from sklearn_ical.testing._costs import (
     check_bad_costs,
-    check_budget,
-    check_costs,
     check_costs_refused,
     check_equal_costs,
+    check_utilities_per_cost,
+    check_within_budget,
 )
-from sklearn_ical.testing._demand import run_checks
 from sklearn_ical.testing._estimator import (
     check_call,
     check_clone,
@@ -20,6 +19,18 @@ from sklearn_ical.testing._estimator import (
     check_set_params,
     check_signatures,
     check_tags,
+)
+from sklearn_ical.testing._features import (
+    check_bad_features,
+    check_degenerate_features,
+    check_feature_containers,
+    check_precomputed_features,
+)
+from sklearn_ical.testing._information import (
+    check_information,
+    check_max_pool,
+    check_missing_labels,
+    check_without_model,
 )
 from sklearn_ical.testing._inputs import (
     check_frames,
@@ -54,6 +65,7 @@ from sklearn_ical.testing._repeat import (
     check_permuted_rows,
     check_processes,
 )
+from sklearn_ical.testing._require import named, run_checks
 from sklearn_ical.testing._samples import (
     check_backends,
     check_degenerate_predictions,
@@ -62,12 +74,11 @@ from sklearn_ical.testing._samples import (
     check_models,
     check_predictions_as_model,
     check_raw_probabilities,
-    check_reference_rows,
     check_ties,
-    check_weights,
+    check_weighted_draws,
 )
 
-CHECKS = (
+STRATEGY_CHECKS = named(
     check_tags,
     check_signatures,
     check_clone,
@@ -88,10 +99,17 @@ CHECKS = (
     check_repeated_rows,
     check_costs_refused,
     check_equal_costs,
-    check_costs,
-    check_budget,
+    check_utilities_per_cost,
+    check_within_budget,
     check_bad_costs,
-    check_reference_rows,
+    check_information,
+    check_missing_labels,
+    check_without_model,
+    check_max_pool,
+    check_precomputed_features,
+    check_feature_containers,
+    check_bad_features,
+    check_degenerate_features,
     check_strategy_unchanged,
     check_model_unchanged,
     check_inputs_unchanged,
@@ -104,7 +122,7 @@ CHECKS = (
     check_permuted_draws,
     check_permuted_classes,
     check_ties,
-    check_weights,
+    check_weighted_draws,
     check_chunks,
     check_models,
     check_predictions_as_model,
@@ -123,31 +141,34 @@ CHECKS = (
 def check_strategy(strategy: Any) -> None:
     """Check that a query strategy keeps the public contract of this package.
 
-    For strategies of any origin: what they need and promise is read from ``query_tags()`` and
-    from signatures, never from class names. They need `query`, `select`, `query_tags`,
-    `get_params` and `set_params`, can be called as modAL strategies, and need not derive from
+    For strategies of any origin: what they read, use and guarantee is taken from ``query_tags()``,
+    never from class names. They need `query`, `select`, `query_tags`, `get_params` and
+    `set_params`, can be called as modAL strategies, and need not derive from
     :class:`~sklearn_ical.BaseQuery`.
+
+    Read more in the :ref:`User Guide <own_strategy>`.
 
     Parameters
     ----------
     strategy : object or str
-        The strategy to check, with the parameters to check it with, or the name of one of this
-        package. Not modified; its `random_state` and those of nested strategies are replaced in
-        the clones that are run.
+        The strategy to check, with its parameters, or the name of one of this package. Not
+        modified; its `random_state` and those of nested strategies are replaced in the clones that
+        are run.
 
     Raises
     ------
     AssertionError
-        At the first check that fails. The message names the check and says what was expected,
-        what came instead and why it matters.
+        At the first check that fails. The message names the check, what was expected, what was got
+        instead and why it matters.
 
     Notes
     -----
-    Takes a few seconds. Pools, forests and samples are small and fixed, so a check always asks
-    the same. Checks of containers that are not installed (pandas, polars, torch) are left out;
-    a second process is started by joblib. Where `select` has a keyword `reference`, it is given
-    positions: one set for the batch, (r,), or, where there is a parameter `resample`, one for each
-    step, (n_steps, r).
+    Takes a few seconds. Pools, forests and samples are small and fixed, so that checks are
+    repeatable. Checks of containers that are not installed (pandas, polars, torch) are left out; a
+    second process is started by joblib. Inputs that a strategy does not use, such as labels or
+    features, are passed, too, and must be ignored. Reference positions are one set for the batch,
+    (r,), or, where there is a parameter `resample`, one for each step, (n_steps, r). A parameter
+    `features` must also accept None, for the rows themselves, and a function.
 
     Examples
     --------
@@ -156,4 +177,4 @@ def check_strategy(strategy: Any) -> None:
     >>> check_strategy(MarginQuery())
     """
     strategy = resolve_strategy(strategy, "strategy", "check_strategy")
-    run_checks(CHECKS, strategy, silenced=QueryWarning)
+    run_checks(STRATEGY_CHECKS, strategy, silenced=QueryWarning)

@@ -458,7 +458,7 @@ def test_compare_killed_resumes_to_the_same_numbers(process, tmp_path):
     assert not (out / "results.csv").exists()
     done = process(*arguments, "--out", out)
     assert done.returncode == 1
-    assert "Pass --resume to go on with it, --force to start anew" in done.stderr
+    assert "Pass --resume to go on with it, --force to start again" in done.stderr
     done = process(*arguments, "--out", out, "--resume")
     assert done.returncode == 0, done.stderr
     first, second = (

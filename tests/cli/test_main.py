@@ -105,7 +105,7 @@ def test_write_keeps_the_old_file_when_interrupted(tmp_path, monkeypatch):
 def test_force_spares_what_is_no_regular_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(FileExistsError, match="no regular file"):
+    with pytest.raises(FileExistsError, match="not a regular file"):
         _files.check_free(pipe, force=True)
 
 
@@ -124,14 +124,16 @@ def test_strategies_csv_says_what_the_tags_say(call):
     for name, row in rows.items():
         strategy = build(name)
         tags = strategy.query_tags()
-        assert row["needs"].split() == list(tags.needs)
+        assert row["reads"].split() == list(tags.reads)
+        assert row["uses"].split() == list(tags.uses)
         assert row["kinds"].split() == list(tags.kinds)
         assert row["min_draws"] == str(tags.min_draws)
         assert row["deterministic"] == str(tags.deterministic)
         assert row["utilities"] == tags.utilities
         assert row["summary"] == strategy.__doc__.splitlines()[0]
     assert rows["bald"]["min_draws"] == "2"
-    assert rows["random"]["needs"] == "nothing"
+    assert rows["random"]["reads"] == ""
+    assert rows["epig"]["uses"] == "reference"
 
 
 def test_strategies_json_has_the_same_in_types(call):
@@ -140,7 +142,8 @@ def test_strategies_json_has_the_same_in_types(call):
     records = json.loads(stdout)
     assert [record["name"] for record in records] == list(STRATEGIES)
     (ical,) = [record for record in records if record["name"] == "ical"]
-    assert ical["needs"] == ["draws"]
+    assert ical["reads"] == ["draws"]
+    assert ical["uses"] == ["reference"]
     assert ical["kinds"] == ["proba", "label", "value"]
     assert ical["deterministic"] is False
     assert ical["min_draws"] == 2

@@ -85,7 +85,7 @@ def test_csv_column_without_a_name_can_be_the_ids(csv):
         ("a,b,a\n1,2,3\n", r"distinct column names\. Got twice: 'a'"),
         ("a,b\n1,2\n3\n", r"line 3: every line must have the 2 fields of the header\. Got 1"),
         ("a,b\n1,2,3\n", r"line 2: .* Got 3"),
-        ('a,b\n1,2\n3,"4\n', "damaged or no csv file"),
+        ('a,b\n1,2\n3,"4\n', "damaged or not a csv file"),
         ("a,b\n1,é\n".encode("latin-1"), "must be text in UTF-8"),
     ],
 )
@@ -138,7 +138,7 @@ def test_parquet_ids_are_exact_where_a_frame_would_have_floats(tmp_path):
 def test_parquet_problems_are_one_clear_line(tmp_path):
     damaged, empty = tmp_path / "damaged.parquet", tmp_path / "empty.parquet"
     damaged.write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(CommandError, match="damaged or no parquet file"):
+    with pytest.raises(CommandError, match="damaged or not a parquet file"):
         read_table(str(damaged))
     pd.DataFrame({"x": []}).to_parquet(empty)
     with pytest.raises(CommandError, match="has no rows"):
@@ -175,15 +175,15 @@ def test_arrays_of_objects_are_refused(tmp_path, suffix):
     path = tmp_path / f"x.{suffix}"
     save = np.save if suffix == "npy" else np.savez
     save(path, np.array([{}, {}], dtype=object))
-    with pytest.raises(CommandError, match=r"damaged or no file of plain numpy|unreadable"):
+    with pytest.raises(CommandError, match=r"damaged or not a file of plain numpy|unreadable"):
         read_table(str(path))
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("damaged.npy", "damaged or no file of plain numpy"),
-        ("empty.npy", "damaged or no file of plain numpy"),
+        ("damaged.npy", "damaged or not a file of plain numpy"),
+        ("empty.npy", "damaged or not a file of plain numpy"),
         ("rows.npy", "has no rows"),
         ("scalar.npy", "has no rows"),
         ("archive.npy", r"must end with \.npy for one array"),

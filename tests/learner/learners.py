@@ -58,8 +58,8 @@ class SparseLabels(Recorder):
 class Asked:
     """Strategy that is none of ours and keeps what it was asked."""
 
-    def __init__(self, *needs: str) -> None:
-        self.needs = needs
+    def __init__(self, *reads: str) -> None:
+        self.reads = reads
 
     def query(self, model: Any, X_pool: Any, batch_size: int, **given: Any) -> Any:
         return model, X_pool, batch_size, given
@@ -69,7 +69,7 @@ class AskedWithTags(Asked):
     """The same, with tags."""
 
     def query_tags(self) -> QueryTags:
-        return QueryTags(needs=self.needs)
+        return QueryTags(reads=self.reads)
 
 
 def pandas_frame(X: np.ndarray) -> Any:

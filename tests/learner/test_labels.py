@@ -165,6 +165,10 @@ def test_labels_of_another_type_or_sort_are_refused() -> None:
     for labels in (["1"] * 12, np.array(["1"] * 12), [1, "a"] * 6):
         with pytest.raises(TypeError, match="y_new must hold values like those before"):
             learner.teach(X, labels)
+    flags = nearest().fit(X, y == 1)
+    with pytest.raises(TypeError, match=r"of dtype bool\. Got dtype int"):
+        flags.teach(X, y + 1)
+    assert flags.teach(X, y).y_labeled_.dtype == bool
     texts = nearest().fit(X, np.array(["no", "yes"] * 6))
     with pytest.raises(TypeError, match="y_new must hold values like those before"):
         texts.teach(X, y)

@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sklearn_ical import ActiveLearner, BALDQuery, ICALQuery, MarginQuery, RandomQuery
 from sklearn_ical.samplers import get_sampler
+from sklearn_ical.strategies import QueryTags
 from tests.learner.learners import (
     Asked,
     AskedWithTags,
@@ -210,9 +211,12 @@ def test_query_passes_the_keywords_of_the_strategy_on() -> None:
 class KeepsLabeled(RandomQuery):
     """Strategy of ours that looks at the labeled rows."""
 
+    def query_tags(self) -> QueryTags:
+        return QueryTags(reads=("labeled",))
+
     def _select(self, pool: Any) -> Any:
-        assert np.array_equal(pool.y_labeled, pool.X_labeled[:, 0])
-        pool.X_pool.append((pool.X_labeled, pool.y_labeled))
+        assert np.array_equal(pool.labeled.y, pool.labeled.X[:, 0])
+        pool.rows.X.append((pool.labeled.X, pool.labeled.y))
         return super()._select(pool)
 
 
@@ -230,7 +234,7 @@ def test_query_hands_labels_to_other_strategies_if_they_need_them() -> None:
     X, y = small_data()
     learner = ActiveLearner(GaussianNB(), Asked()).fit(X, y)
     assert learner.query(X, 3, color="red") == (learner.estimator_, X, 3, {"color": "red"})
-    learner.strategy = AskedWithTags("nothing")
+    learner.strategy = AskedWithTags()
     assert learner.query(X)[2:] == (1, {})
     learner.strategy = AskedWithTags("mean")  # which a model may have by refits alone
     given = learner.query(X)[3]

@@ -3,6 +3,7 @@
 import tempfile
 from collections import deque
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -300,7 +301,8 @@ def test_polars_dtypes_are_kept() -> None:
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 @pytest.mark.parametrize(("column", "values"), [
-    ("size", ["big"]), ("flag", [2.5]), ("flag", ["yes"]), ("color", [3]),
+    ("size", ["big"]), ("size", [date(2020, 1, 1)]), ("flag", [2.5]), ("flag", ["yes"]),
+    ("color", [3]),
 ])  # fmt: skip
 def test_values_of_another_sort_are_refused_by_column(
     package: str, column: str, values: list[Any]
@@ -324,3 +326,10 @@ def test_pandas_ordered_categories_do_not_grow() -> None:
     assert learner.X_labeled_["level"].dtype == dtype
     with pytest.raises(TypeError, match=r"X_new\['level'\]"):
         learner.teach(pandas.DataFrame({"level": ["middle"]}), [1])
+
+
+def test_polars_lists_are_not_cut_to_the_earlier_dtype() -> None:
+    polars = pytest.importorskip("polars")
+    learner = ActiveLearner(Recorder(), RandomQuery()).fit(polars.DataFrame({"a": [[1]]}), [0])
+    with pytest.raises(TypeError, match=r"X_new\['a'\] must hold values like those before"):
+        learner.teach(polars.DataFrame({"a": [[2.5]]}), [0])

@@ -73,6 +73,8 @@ class Problem:
             return strategy.query(model, models.pool_of(self.situation), BATCH_SIZE, **options)
         samples = samples_of(self.situation, "pool", N_POINTS)
         options |= options_of(self.situation, self.setting)
+        if "marginal" in options:
+            strategy.set_params(marginal=options.pop("marginal"))
         return strategy.select(samples, batch_size_of(self.situation), **options)
 
     def raw(self) -> tuple[np.ndarray, list[str], np.ndarray]:

@@ -11,7 +11,9 @@ from sklearn_ical import (
     BALDQuery,
     BatchBALDQuery,
     BayesianCoresetQuery,
+    CoreSetQuery,
     EPIGQuery,
+    FarthestFirstQuery,
     FASSQuery,
     FilteredQuery,
     ICALCoverageQuery,
@@ -27,7 +29,9 @@ from sklearn_ical import (
     MRMRQuery,
     RandomQuery,
     StochasticQuery,
+    TypiClustQuery,
 )
+from sklearn_ical.strategies import QueryTags, all_strategies
 
 N_POINTS = 12
 CLASSIFICATION = ("proba", "label")
@@ -36,6 +40,9 @@ OPTIONAL = {"weights", "costs", "reference", "rows", "marginal", "labeled"}
 # The situations of settings other than the main ones.
 FEW = ("proba-ties", "label", "value")
 REAL = ("proba-ties", "value-ties")
+# Those of strategies that read features alone.
+ROWS = ("value", "proba-ties", "label-ties-candidates", "value-clipped", "label-costs-budget")
+ROWS += ("value-labeled", "label-labeled")
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,9 @@ LOGDET = _main(LogDetQuery)
 KERNEL = _main(KernelBatchQuery, "labeled rows")
 FASS = _main(FASSQuery, less="costs", kinds=CLASSIFICATION, features=True)
 CORESET = _main(BayesianCoresetQuery, less="costs")
+CORE_SET = _main(CoreSetQuery, "labeled", features=True, situations=ROWS)
+FARTHEST = _main(FarthestFirstQuery, "labeled", features=True, situations=ROWS)
+TYPICLUST = _main(TypiClustQuery, "labeled", less="costs", features=True, situations=ROWS)
 STOCHASTIC = _main(StochasticQuery, less="costs", params={"strategy": BALD})
 FILTERED = _main(
     FilteredQuery,
@@ -153,7 +163,25 @@ FILTERED = _main(
     params={"filter": MARGIN, "strategy": ICAL, "factor": 2},
 )
 MAIN = [RANDOM, ENTROPY, MARGIN, LEAST, BALD, ICAL, POINTWISE, COVERAGE, SEQUENTIAL, JOINT, MRMR]
-MAIN += [BATCH_BALD, EPIG, LOGDET, KERNEL, FASS, CORESET, STOCHASTIC, FILTERED]
+MAIN += [BATCH_BALD, EPIG, LOGDET, KERNEL, FASS, CORESET, CORE_SET, FARTHEST, TYPICLUST]
+MAIN += [STOCHASTIC, FILTERED]
+
+
+def _default(strategy: type) -> Setting:
+    """Return the setting of default parameters, which takes what the tags say."""
+    tags: QueryTags = strategy().query_tags()
+    words = {
+        "weights": tags.predictions,
+        "costs": tags.utilities == "gain",
+        "reference rows": "reference" in tags.uses,
+        "labeled": "labeled" in tags.uses and tags.predictions,
+    }
+    takes = frozenset(" ".join(word for word, taken in words.items() if taken).split())
+    return Setting(strategy, kinds=tags.kinds, takes=takes, features=tags.features)
+
+
+_SET = {setting.strategy for setting in MAIN}
+MAIN += [_default(strategy) for strategy in all_strategies() if strategy not in _SET]
 
 
 def _dependence(main: Setting, predictions: tuple[str, ...], outputs: str) -> Iterator[Setting]:
@@ -165,18 +193,15 @@ def _dependence(main: Setting, predictions: tuple[str, ...], outputs: str) -> It
     yield main.varied(kernel="delta", prediction="sampled", kinds=CLASSIFICATION)
     if main is not JOINT:
         yield main.varied(estimator="unbiased", less="weights")
-        yield main.varied(estimator="biased", prediction="expected", kernel="rbf")
+        yield main.varied(estimator="biased", prediction="expected")
 
 
 def _ical() -> Iterator[Setting]:
     yield from _dependence(ICAL, ("sampled", "proba", "expected", "argmax"), "proba")
     yield ICAL.varied(step_size=3)
-    yield ICAL.varied(replace=True)
     yield ICAL.varied(resample=False)
     yield ICAL.varied(include_self=False)
     yield ICAL.varied(include_self=False, prediction="proba", estimator="unbiased", less="weights")
-    yield ICAL.varied(exclude_selected=True)
-    yield ICAL.varied(exclude_selected=True, resample=False, prediction="expected")
     yield ICAL.varied(information_weight=0.5)
     alone = ICAL.varied(information_weight=1.0, prediction="proba", include_self=False)
     yield replace(alone, situations=("proba", "value"))
@@ -186,8 +211,8 @@ def _ical() -> Iterator[Setting]:
 def _pointwise() -> Iterator[Setting]:
     yield from _dependence(POINTWISE, ("sampled", "proba", "expected", "argmax"), "proba")
     yield POINTWISE.varied(step_size=3)
-    yield POINTWISE.varied(replace=True)
     yield POINTWISE.varied(resample=False, prediction="proba")
+    yield POINTWISE.varied(marginal=np.array([3, 3, 7, 0]))
     yield POINTWISE.varied(ratio_floor=0.5)
     yield POINTWISE.varied(n_reference=200, n_marginal=200)
 
@@ -236,12 +261,28 @@ def _variances() -> Iterator[Setting]:
     yield replace(KERNEL.varied(noise=0.1), situations=("value-labeled", "value-noise-labeled"))
 
 
+def _features() -> Iterator[Setting]:
+    norm = CORE_SET.varied(first="norm", features=None)
+    yield replace(norm, situations=("value", "proba-ties", "label-costs-budget"))
+    alone = CORE_SET.varied(include_labeled=False, features=Halves())
+    yield replace(alone, situations=("value-labeled",))
+    yield replace(CORE_SET.varied(features=double), situations=("value-labeled",))
+    both = FARTHEST.varied(include_labeled=True, features=Halves())
+    yield replace(both, situations=("value-labeled", "label"))
+    yield replace(FARTHEST.varied(features=double), situations=("value",))
+    yield replace(FARTHEST.varied(features=None), situations=("value",))
+    few = TYPICLUST.varied(n_neighbors=2, min_cluster_size=2, max_clusters=3, features=None)
+    yield replace(few, situations=("value", "proba-ties", "label-labeled"))
+    yield replace(TYPICLUST.varied(features=double), situations=("value-labeled",))
+
+
 def _filters() -> Iterator[Setting]:
     alone = FASS.varied(factor=1)
     yield replace(alone, takes=alone.takes | {"costs"}, situations=(*FEW, "label-costs-budget"))
     yield FASS.varied(factor=2)
-    yield FASS.varied(transform=double)
-    yield FASS.varied(transform=Halves(), factor=2)
+    yield FASS.varied(features=double)
+    yield FASS.varied(features=None, factor=3)
+    yield FASS.varied(features=Halves(), factor=2)
     yield CORESET.varied(n_projections=5, gamma=0.7)
     yield CORESET.varied(floor=0.05, gamma=0)
     yield STOCHASTIC.varied(strategy=MARGIN, kind="softmax", beta=3, kinds=CLASSIFICATION)
@@ -258,5 +299,5 @@ def _filters() -> Iterator[Setting]:
 
 def all_settings() -> list[Setting]:
     """Return every setting of the record, the main one of each strategy first."""
-    groups = (_ical, _pointwise, _coverage, _joint_information, _variances, _filters)
+    groups = (_ical, _pointwise, _coverage, _joint_information, _variances, _features, _filters)
     return [*MAIN, *(setting for group in groups for setting in group())]

@@ -111,6 +111,8 @@ def options_of(name: str, setting: Setting) -> dict[str, Any]:
         if "ties" in words:
             options["X_pool"] = np.round(options["X_pool"])
             _tie(options["X_pool"][:, :, None])
+        if "labeled" in words:
+            options["X_labeled"] = generator(f"{name}/labeled-features").normal(size=(5, 3))
     n_compared = 7 if "rows" in words else N_POINTS
     options |= _limits(name, words) | _positions(name, words, setting, n_compared)
     return options

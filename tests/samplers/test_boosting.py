@@ -244,7 +244,7 @@ def other_forests() -> dict[str, Any]:
 def test_trees_that_are_no_draws_go_to_the_bootstrap() -> None:
     for case, model in other_forests().items():
         assert type(get_sampler(model)) is BootstrapSampler, case
-        with pytest.raises(UnsupportedModelError, match="one boosting round of several unlike"):
+        with pytest.raises(UnsupportedModelError, match="one boosting round of several different"):
             ParallelTreesSampler(model).draw()
 
 

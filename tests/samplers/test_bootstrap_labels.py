@@ -16,7 +16,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sklearn_ical import BALDQuery, ICALQuery
-from sklearn_ical.samplers import BootstrapSampler, evaluate_in_chunks
+from sklearn_ical.samplers import BootstrapSampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 POOL = np.random.default_rng(3).normal(size=(25, 4))

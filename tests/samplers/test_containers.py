@@ -32,16 +32,10 @@ from sklearn.svm import SVC
 
 from sklearn_ical import BALDQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import (
-    BootstrapSampler,
-    Draws,
-    EnsembleSampler,
-    evaluate_in_chunks,
-    evaluate_together,
-    get_sampler,
-)
-from sklearn_ical.samplers._at_hand import SamplesSampler
+from sklearn_ical.samplers import BootstrapSampler, Draws, EnsembleSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks, evaluate_together
 from sklearn_ical.samplers._containers import TargetSampler
+from sklearn_ical.samplers._precomputed import SamplesSampler
 
 SEARCHES = (GridSearchCV, RandomizedSearchCV)
 

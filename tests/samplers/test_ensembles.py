@@ -31,13 +31,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sklearn_ical import ICALQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import (
-    BootstrapSampler,
-    Draws,
-    EnsembleSampler,
-    evaluate_in_chunks,
-    get_sampler,
-)
+from sklearn_ical.samplers import BootstrapSampler, Draws, EnsembleSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 # Codes and labels overlap in most of these, which tells reading one for the other.
 LABELS = {
@@ -305,7 +300,7 @@ def test_frozen_member_that_knows_other_classes_is_refused_by_name() -> None:
     old = FrozenEstimator(GaussianNB().fit(X, LABELS["texts"][codes(X)]))
     model = VotingClassifier([("old", old)]).fit(X, np.where(codes(X) > 0, "a", "b"))
     message = (
-        r"Member 'old' \(FrozenEstimator\) of VotingClassifier must know classes of .* alone, "
+        r"Member 'old' \(FrozenEstimator\) of VotingClassifier must know only classes of .*, "
         r"\['a', 'b'\]\. Got \['a', 'b', 'c'\]"
     )
     with pytest.raises(UnsupportedModelError, match=message):

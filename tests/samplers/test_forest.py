@@ -19,7 +19,8 @@ from sklearn.exceptions import NotFittedError
 
 from sklearn_ical import PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import Draws, EnsembleSampler, _forest, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import Draws, EnsembleSampler, _forest, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
 REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)

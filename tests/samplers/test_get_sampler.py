@@ -1,6 +1,8 @@
 """get_sampler: what finds a sampler, what is refused and how, and how to teach it a model."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,16 +48,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from sklearn_ical import BALDQuery, ICALQuery, PredictionSamples
+from sklearn_ical import BALDQuery, ICALQuery, PredictionSamples, samplers
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import (
-    BaseSampler,
-    BootstrapSampler,
-    Draws,
-    EnsembleSampler,
-    evaluate_in_chunks,
-    get_sampler,
-)
+from sklearn_ical.samplers import BaseSampler, BootstrapSampler, Draws, EnsembleSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 CODES = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.5])
@@ -83,10 +79,10 @@ WAYS_OUT = (
     "(n_points, n_draws, n_classes)",
 )
 WITHOUT_TARGET = [
-    (IsolationForest(n_estimators=2), "tells outliers from the rest"),
-    (OneClassSVM(), "tells outliers from the rest"),
-    (LocalOutlierFactor(novelty=True), "tells outliers from the rest"),
-    (LocalOutlierFactor(), "tells outliers from the rest"),
+    (IsolationForest(n_estimators=2), "detects outliers"),
+    (OneClassSVM(), "detects outliers"),
+    (LocalOutlierFactor(novelty=True), "detects outliers"),
+    (LocalOutlierFactor(), "detects outliers"),
     (KMeans(2, n_init=1), "groups rows"),
     (AgglomerativeClustering(), "groups rows"),
     (KernelDensity(), "can be fitted"),
@@ -457,3 +453,11 @@ def test_own_chunks_are_used_where_there_are_any() -> None:
 def test_no_row_gives_no_chunk() -> None:
     for draws in (Brief(even(0)), BriefInChunks([])):
         assert list(evaluate_in_chunks(draws, X[:0], 4)) == []
+
+
+def test_registrations_are_on_one_page() -> None:
+    register = re.compile(r"^\s*@?get_\w+\.register\b", re.MULTILINE)
+    files = Path(samplers.__file__).parent.rglob("*.py")
+    assert [file.name for file in files if register.search(file.read_text())] == [
+        "_registrations.py"
+    ]

@@ -25,7 +25,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import Draws, EnsembleSampler, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import Draws, EnsembleSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 NAMES = np.array(["ant", "bee", "cat"])
 

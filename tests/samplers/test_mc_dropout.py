@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_ical import BatchBALDQuery, ICALQuery, MarginQuery
 from sklearn_ical.dependence import hsic, linear_kernel
-from sklearn_ical.samplers import MCDropoutSampler, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import MCDropoutSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 from sklearn_ical.samples import concatenate
 from sklearn_ical.testing import check_sampler
 

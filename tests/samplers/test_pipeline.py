@@ -24,7 +24,8 @@ from sklearn.svm import SVC
 
 from sklearn_ical import BALDQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import BootstrapSampler, Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import BootstrapSampler, Draws, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 from sklearn_ical.samplers._containers import PipelineSampler
 
 

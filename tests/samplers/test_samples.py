@@ -1,4 +1,4 @@
-"""Predictions at hand as a sampler: arrays and PredictionSamples stand for exactly their rows."""
+"""Precomputed predictions as a sampler: arrays and PredictionSamples of exactly their rows."""
 
 import pickle
 from collections.abc import Callable
@@ -9,7 +9,8 @@ import pytest
 
 from sklearn_ical import PredictionSamples
 from sklearn_ical._array import to_host
-from sklearn_ical.samplers import Draws, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import Draws, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 
 
 def probabilities(n_points: int = 6, n_draws: int = 5, n_classes: int = 3) -> np.ndarray:
@@ -42,7 +43,7 @@ def test_arrays_are_probabilities_of_their_rows(
 @pytest.mark.parametrize("wrap", [PredictionSamples, lambda values: values])
 def test_other_numbers_of_rows_are_refused(wrap: Any, n_rows: int) -> None:
     draws = get_sampler(wrap(probabilities())).draw()
-    message = f"predictions at hand belong to 6 rows. Got {n_rows} rows".replace(".", r"\.")
+    message = f"precomputed predictions belong to 6 rows. Got {n_rows} rows".replace(".", r"\.")
     with pytest.raises(ValueError, match=message):
         draws(np.zeros((n_rows, 2)))
 

@@ -17,7 +17,8 @@ from sklearn.svm import LinearSVC
 
 from sklearn_ical import BALDQuery, BaseQuery, ICALQuery, MarginQuery
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers import BootstrapSampler, EnsembleSampler, evaluate_in_chunks, get_sampler
+from sklearn_ical.samplers import BootstrapSampler, EnsembleSampler, get_sampler
+from sklearn_ical.samplers._base import evaluate_in_chunks
 from sklearn_ical.samplers._skactiveml import WrappedSampler
 
 classifiers = pytest.importorskip("skactiveml.classifier")

@@ -284,7 +284,7 @@ def test_damage_before_the_last_line_is_named(data, tmp_path):
     lines = (tmp_path / "c").read_text().splitlines(keepends=True)
     lines[3] = lines[3][:10] + "\n"
     (tmp_path / "c").write_text("".join(lines))
-    with pytest.raises(CheckpointError, match=r"c is damaged: line 4 is no JSON"):
+    with pytest.raises(CheckpointError, match=r"c is damaged: line 4 is not JSON"):
         run(data, tmp_path / "c")
 
 

@@ -513,7 +513,7 @@ def test_result_is_frozen_and_compares_without_times(data):
         ({"initial": [60]}, ValueError, "initial must hold positions from 0 to 59 in X. Got 60"),
         ({"initial": []}, ValueError, r"initial must hold distinct .* Got \[\]"),
         ({"budget": 5}, ValueError, "budget must cover the 6 initial labels. Got 5 in simulate"),
-        ({"budget": 0}, ValueError, "budget must be a finite number > 0. Got 0"),
+        ({"budget": 0}, ValueError, "budget must be a finite number > 0. Got 0 in sim"),
         ({"budget": math.nan}, ValueError, "budget must be a finite number > 0. Got nan"),
         ({"budget": "9"}, TypeError, "budget must be a finite number > 0. Got '9'"),
         (

@@ -1,8 +1,10 @@
 """Tests of the rows that are labeled from the start."""
 
 import numpy as np
+import pytest
 
 from sklearn_ical.simulation import balanced_rows
+from sklearn_ical.simulation._start import initial_rows
 
 
 def test_balanced_rows_are_balanced_and_distinct():
@@ -44,3 +46,18 @@ def test_balanced_rows_take_turns_as_counted_by_hand():
         for less in range(5):
             for more in range(5):
                 assert counts[more] - counts[less] <= 1 or counts[less] == available[less]
+
+
+@pytest.mark.parametrize("initial", ["balanced", "random"])
+def test_initial_rows_are_drawn_among_those_with_a_label(initial):
+    y = np.where(np.arange(20) % 2, np.arange(20) % 3, np.nan)
+    rows = initial_rows(initial, np.zeros((20, 1)), y, 9, seed=0)
+    assert len(set(rows)) == 9
+    assert (rows % 2 == 1).all()
+    assert rows.tolist() != initial_rows(initial, np.zeros((20, 1)), y, 9, seed=1).tolist()
+
+
+def test_initial_rows_are_any_where_no_label_is_known_and_positions_stay():
+    X = np.zeros((20, 1))
+    assert sorted(initial_rows("random", X, None, 20, seed=0)) == list(range(20))
+    assert initial_rows(np.array([7, 3]), X, None, 2, seed=0).tolist() == [7, 3]

@@ -12,7 +12,6 @@ from sklearn.svm import LinearSVC
 
 from sklearn_ical import MarginQuery, RandomQuery, simulate
 from sklearn_ical.simulation import (
-    Budget,
     OverallUncertainty,
     Patience,
     Round,
@@ -190,10 +189,10 @@ def test_simulate_stops_at_the_first_round_with_a_reason(data, rule, tmp_path):
     assert run(data, rule, checkpoint=tmp_path / "c") == result
 
 
-def test_budget_rule_is_the_budget(data):
-    assert run(data, Budget(21)) == run(data, None, budget=21)
-    assert run(data, [Budget(30), Budget(19)]).n_labeled.tolist() == [6, 10, 14, 18, 19]
-    assert run(data, Budget(30), budget=12).n_labeled[-1] == 12
+def test_budget_ends_a_run_before_its_rules_do(data):
+    result = run(data, Patience(40), budget=19)
+    assert result.n_labeled.tolist() == [6, 10, 14, 18, 19]
+    assert result.stopped == "budget: 19 of 19 are spent"
 
 
 def test_own_rule_measures_and_stops(data):
@@ -227,7 +226,6 @@ def test_own_rule_measures_and_stops(data):
         (lambda: StablePredictions(5), ValueError, "threshold must be a finite number <= 1. Got 5"),
         (lambda: StablePredictions(n_rounds=1.5), TypeError, "n_rounds must be an integer"),
         (lambda: OverallUncertainty(-1), ValueError, "threshold must be a finite number >= 0. Got"),
-        (lambda: Budget(0), ValueError, "budget must be a finite number > 0. Got 0 in Budget"),
     ],
 )
 def test_rules_refuse_bad_numbers(make, error, words):
@@ -242,7 +240,7 @@ def test_rules_that_do_not_fit_are_refused(data):
         run(data, OverallUncertainty(0.1), LinearSVC())
     with pytest.raises(ValueError, match="must not hold two rules of one class that measure"):
         run(data, [StablePredictions(0.5), StablePredictions(0.6)])
-    with pytest.raises(ValueError, match=r"TargetScore watches the metric 'f1'. Got .*'score'"):
+    with pytest.raises(ValueError, match=r"TargetScore needs the metric 'f1'. Got .*'score'"):
         run(data, TargetScore(0.5, metric="f1"))
-    with pytest.raises(ValueError, match=r"Patience watches a metric. Got no scores"):
+    with pytest.raises(ValueError, match=r"Patience needs a metric. Got no scores"):
         run({"X": data["X"], "y": data["y"]}, Patience(2))

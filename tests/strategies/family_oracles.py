@@ -114,7 +114,7 @@ def literal_kernels(
 ) -> np.ndarray:
     """Return the kernel of each point, (n, m, m); `spread` is that of the pool, None for these."""
     if name == "auto":
-        name = "linear" if source in ("proba", "expected") else "rq"
+        name = "rq" if source in ("value", "values") else "linear"
     if source in ("value", "values") and spread is None:
         spread = spread_of(np.asarray(values, dtype=np.float64), weights)
     outputs = outputs_of(source, values, spread)

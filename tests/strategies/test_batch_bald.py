@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_info
 from sklearn_ical import BatchBALDQuery, PredictionSamples
 from sklearn_ical.dependence import Configurations, bald, joint_entropy
 from sklearn_ical.exceptions import EqualUtilitiesWarning
-from sklearn_ical.strategies import Predictions, _batch_bald, batch_bald
-from sklearn_ical.strategies._configurations import Gains
+from sklearn_ical.objectives._joint_information import JointInformation
+from sklearn_ical.pool import RowSet
+from sklearn_ical.strategies import _batch_bald, batch_bald
 
 Backend = Callable[[np.ndarray], Any]
 
@@ -157,8 +158,8 @@ def test_sampled_gains_are_unbiased(n_configurations: int) -> None:
         for place in given:
             configurations.add(proba[place])
         assert configurations.sampled
-        pool = Predictions(samples=PredictionSamples(proba))
-        gains = Gains(pool, np.arange(8), configurations, double=True)
+        pool = RowSet(samples=PredictionSamples(proba))
+        gains = JointInformation(pool, np.arange(8), configurations, double=True)
         found.append(gains.screen(np.arange(8)))
         np.testing.assert_allclose(found[-1][0], gains.exact(np.arange(8)), atol=1e-12)
     means, errors = np.array(found).transpose(1, 0, 2)
@@ -188,16 +189,16 @@ def test_lazy_and_full_scans_pick_the_same(
     n_configurations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_batch_bald, "FEWEST_CONTENDERS", 20)
-    monkeypatch.setattr("sklearn_ical.strategies._pool.FIRST_BLOCK", 4)
+    monkeypatch.setattr("sklearn_ical.selection._batch.FIRST_BLOCK", 4)
     races = []
-    race = _batch_bald._Run._race
+    race = _batch_bald._InformationSteps._race
 
-    def recorded(self: Any, gains: Gains, bounds: np.ndarray) -> None:
+    def recorded(self: Any, gains: JointInformation, bounds: np.ndarray) -> None:
         before = bounds.copy()
         race(self, gains, bounds)
         races.append(np.sum(bounds < before))
 
-    monkeypatch.setattr(_batch_bald._Run, "_race", recorded)
+    monkeypatch.setattr(_batch_bald._InformationSteps, "_race", recorded)
     for seed in range(20):
         proba = make_proba(seed, n_points=100, n_draws=10, n_classes=4, flat=2.0)
         lazy, full = (
@@ -210,13 +211,15 @@ def test_lazy_and_full_scans_pick_the_same(
 
 def test_lazy_steps_evaluate_few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     work: list[int] = []
-    screen = Gains.screen
+    screen = JointInformation.screen
 
-    def counted(self: Gains, places: np.ndarray, n_rows: Any = None, less: Any = None) -> Any:
+    def counted(
+        self: JointInformation, places: np.ndarray, n_rows: Any = None, less: Any = None
+    ) -> Any:
         work.append(len(places) * (n_rows or len(self.configurations.mass)))
         return screen(self, places, n_rows, less)
 
-    monkeypatch.setattr(Gains, "screen", counted)
+    monkeypatch.setattr(JointInformation, "screen", counted)
     proba = make_proba(0, n_points=600, n_draws=10, n_classes=5, flat=1.0)
     done = []
     for lazy in (True, False):
@@ -291,9 +294,9 @@ def test_single_precision_stays_within_its_error_bound() -> None:
     for m, c, flat in ((2, 2, 1.0), (50, 10, 0.05), (50, 10, 30.0), (400, 3, 1.0), (5, 300, 0.1)):
         proba = rng.dirichlet(np.full(c, flat), size=(60, m)).astype(np.float32)
         configurations = Configurations(m, None, 2_000, rng)
-        pool = Predictions(samples=PredictionSamples(proba))
+        pool = RowSet(samples=PredictionSamples(proba))
         for _ in range(4):
-            gains = Gains(pool, np.arange(60), configurations, double=False)
+            gains = JointInformation(pool, np.arange(60), configurations, double=False)
             single, _ = gains.screen(np.arange(60))
             double = [configurations.information(point.astype(float)) for point in proba]
             assert np.abs(single - double).max() < gains.tolerance() / 8
@@ -360,16 +363,16 @@ def test_threads_change_neither_the_batch_nor_the_settings_of_blas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proba = make_proba(0, n_points=200, n_draws=10, n_classes=5, flat=1.0)
-    screen, found = Gains.screen, []
+    screen, found = JointInformation.screen, []
 
-    def recorded(self: Gains, *args: Any) -> Any:
+    def recorded(self: JointInformation, *args: Any) -> Any:
         found.append(screen(self, *args))
         return found[-1]
 
-    monkeypatch.setattr(Gains, "screen", recorded)
+    monkeypatch.setattr(JointInformation, "screen", recorded)
     answers = []
     for size in (1, 10**9):  # always, never
-        monkeypatch.setattr("sklearn_ical.strategies._configurations.PARALLEL_SIZE", size)
+        monkeypatch.setattr("sklearn_ical.objectives._joint_information.PARALLEL_SIZE", size)
         found.clear()
         before = threadpool_info()
         picks = BatchBALDQuery(2_000, random_state=0).select(proba, 7)

@@ -88,7 +88,7 @@ def forests_and_pool() -> tuple[list[RandomForestClassifier], np.ndarray]:
 @each_strategy
 def test_one_hot_votes_of_few_members_give_distinct_picks(strategy: Any) -> None:
     features = np.random.default_rng(100).normal(size=(N_POINTS, 2))
-    rows_of_pool = {"X_pool": features} if "features" in strategy.query_tags().needs else {}
+    rows_of_pool = {"X_pool": features} if "features" in strategy.query_tags().reads else {}
     for seed in range(N_SEEDS):
         votes = np.random.default_rng(seed).integers(3, size=(N_POINTS, N_DRAWS))
         for samples in (PredictionSamples(np.eye(3)[votes]), PredictionSamples(votes, "label")):

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
-from sklearn_ical.strategies._facility_location import (
-    ConcaveCoverage,
-    MatrixCoverage,
-    facility_location,
-)
+from sklearn_ical.objectives._coverage import ConcaveCoverage, MatrixCoverage
+from sklearn_ical.strategies import facility_location
 
 Backend = Callable[[np.ndarray], Any]
 

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from sklearn_ical import ActiveLearner, MaxEntropyQuery, PredictionSamples
-from sklearn_ical.strategies import _class_coverage
+from sklearn_ical.objectives import _class_coverage
 from sklearn_ical.strategies._fass import FASSQuery
 
 Backend = Callable[[np.ndarray], Any]
@@ -342,21 +342,21 @@ def test_query_measures_what_a_pipeline_makes_of_the_rows() -> None:
     assert FASSQuery().query(alone, scaled, 10).tolist() == direct.tolist() == expected
 
 
-def test_transform_is_an_object_or_a_function_and_stays_fitted_in_clones() -> None:
+def test_features_come_of_an_object_or_a_function_that_stays_fitted_in_clones() -> None:
     X, y, pool = digits()
     model = LogisticRegression(max_iter=5000).fit(X, y)
     scaler = StandardScaler().fit(X)
     expected = FASSQuery().select(
         model.predict_proba(pool)[:, None], 10, X_pool=scaler.transform(pool)
     )
-    for transform in (scaler, scaler.transform, lambda rows: scaler.transform(rows)):
-        query = FASSQuery(transform=transform)
+    for features in (scaler, scaler.transform, lambda rows: scaler.transform(rows)):
+        query = FASSQuery(features=features)
         assert query.query(model, pool, 10).tolist() == expected.tolist()
         copy = clone(query)
         assert copy.query(model, pool, 10).tolist() == expected.tolist()
     assert copy is not query
-    nested = clone(FASSQuery(transform=scaler))
-    assert nested.transform is not scaler  # setting its parameters leaves the caller's alone
+    nested = clone(FASSQuery(features=scaler))
+    assert nested.features is not scaler  # setting its parameters leaves the caller's alone
     assert nested.set_params(factor=5).factor == 5
 
 
@@ -386,7 +386,7 @@ def test_mixed_frames_and_text_work_through_a_pipeline_and_are_refused_without()
 
     message = (
         r"X_pool must hold numbers without NaN or infinity\. Got a {} of dtype .* in "
-        r"FASSQuery\.query; pass transform="
+        r"FASSQuery\.query; pass features="
     )
     for rows in (texts, frame, [["1", "2"]] * 9, [[1, "a"]] * 9, [{"a": 1}] * 9):
         with pytest.raises(TypeError, match=message.format(type(rows).__name__)):
@@ -399,14 +399,14 @@ def test_mixed_frames_and_text_work_through_a_pipeline_and_are_refused_without()
         (np.array([[1.0], [np.nan], [2.0]]), ValueError, "Got a ndarray with nan in FASS"),
         (np.array([[1.0], [np.inf], [2.0]]), ValueError, "Got a ndarray with inf in FASS"),
         (sparse.csr_array([[1.0], [np.nan], [2.0]]), ValueError, "Got a csr_array with nan"),
-        ([[1.0], [None], [2.0]], ValueError, "Got a list with nan in FASSQuery.select; pass tra"),
+        ([[1.0], [None], [2.0]], ValueError, "Got a list with nan in FASSQuery.select; pass fea"),
         ([[1.0], [1.0, 2.0], [2.0]], ValueError, "Got a list of rows of unequal length"),
         (np.zeros((3, 1), dtype="datetime64[s]"), TypeError, "of dtype datetime64"),
         (np.zeros((3, 1), dtype=complex), TypeError, "of dtype complex128"),
         (sparse.csr_array(np.ones((3, 1), dtype=complex)), TypeError, "of dtype complex128"),
         (np.array([[1e200], [0.0], [2.0]]), ValueError, "squared distances fit in float64"),
-        (np.zeros((4, 1)), ValueError, "one row for each of the 3 points of samples. Got 4 rows"),
-        (None, TypeError, "X_pool must be the rows that samples are the predictions of. Got None"),
+        (np.zeros((4, 1)), ValueError, r"X_pool and samples must have equally .*Got 4 and 3"),
+        (None, TypeError, "features or X_pool must be given for FASSQuery"),
     ],
 )
 def test_rows_that_have_no_distances_are_refused(rows: Any, error: Any, message: str) -> None:
@@ -420,18 +420,18 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for wrong in (0, -1, 1.5):
         with pytest.raises(ValueError, match="'factor' parameter of FASSQuery"):
             FASSQuery(factor=wrong).select(proba[:, None], 2, X_pool=X)
-    with pytest.raises(ValueError, match="'transform' parameter of FASSQuery"):
-        FASSQuery(transform=3).select(proba[:, None], 2, X_pool=X)
-    with pytest.raises(ValueError, match="What transform makes of X_pool must have one row for ea"):
-        FASSQuery(transform=lambda rows: rows[:5]).select(proba[:, None], 2, X_pool=X)
-    with pytest.raises(TypeError, match=r"'transform' .* Got the class StandardScaler; fit an"):
-        FASSQuery(transform=StandardScaler).select(proba[:, None], 2, X_pool=X)
-    with pytest.raises(TypeError, match=r"What transform makes of X_pool must hold numbers"):
-        FASSQuery(transform=lambda rows: rows.astype(str)).select(proba[:, None], 2, X_pool=X)
+    with pytest.raises(ValueError, match="'features' parameter of FASSQuery"):
+        FASSQuery(features=3).select(proba[:, None], 2, X_pool=X)
+    with pytest.raises(ValueError, match="What features makes of X_pool must have one row for ea"):
+        FASSQuery(features=lambda rows: rows[:5]).select(proba[:, None], 2, X_pool=X)
+    with pytest.raises(TypeError, match=r"Got the class StandardScaler in FASSQ.*; fit an object"):
+        FASSQuery(features=StandardScaler).select(proba[:, None], 2, X_pool=X)
+    with pytest.raises(TypeError, match=r"What features makes of X_pool must hold numbers"):
+        FASSQuery(features=lambda rows: rows.astype(str)).select(proba[:, None], 2, X_pool=X)
     with pytest.raises(ValueError, match="costs needs a strategy whose utilities are gains"):
         FASSQuery().select(proba[:, None], 2, X_pool=X, costs=np.ones(40))
     values = PredictionSamples(X, kind="value")
-    with pytest.raises(ValueError, match="understands predictions of kind 'proba' or 'label'"):
+    with pytest.raises(ValueError, match="supports predictions of kind 'proba' or 'label'"):
         FASSQuery().select(values, 2, X_pool=X)
 
 

@@ -145,21 +145,26 @@ def test_model_of_means_needs_no_draws_where_no_part_does() -> None:
 @pytest.mark.parametrize(
     ("narrow", "strategy", "expected"),
     [
-        (MarginQuery(), MaxEntropyQuery(), {"kinds": ("proba", "label"), "needs": ("mean",)}),
+        (MarginQuery(), MaxEntropyQuery(), {"kinds": ("proba", "label"), "reads": ("mean",)}),
         (MarginQuery(), BALDQuery(), {"kinds": ("proba", "label"), "min_draws": 2}),
-        (RandomQuery(), MarginQuery(), {"kinds": ("proba", "label"), "needs": ("mean",)}),
+        (RandomQuery(), MarginQuery(), {"kinds": ("proba", "label"), "reads": ("mean",)}),
         (RandomQuery(), BALDQuery(), {"min_draws": 2}),
-        (RandomQuery(), RandomQuery(), {"needs": ("nothing",)}),
+        (RandomQuery(), RandomQuery(), {"reads": ()}),
         (
             BALDQuery(),
             FASSQuery(),
-            {"kinds": ("proba", "label"), "needs": ("draws", "features"), "min_draws": 2},
+            {
+                "kinds": ("proba", "label"),
+                "reads": ("draws", "features"),
+                "uses": ("model",),
+                "min_draws": 2,
+            },
         ),
-        (BALDQuery(), ICALQuery(estimator="unbiased"), {"min_draws": 4}),
+        (BALDQuery(), ICALQuery(estimator="unbiased"), {"uses": ("reference",), "min_draws": 4}),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_tags_are_what_both_understand_and_either_needs(
+def test_tags_are_what_both_understand_and_either_reads(
     narrow: BaseQuery, strategy: BaseQuery, expected: dict[str, Any]
 ) -> None:
     sure = narrow.query_tags().deterministic and strategy.query_tags().deterministic
@@ -221,7 +226,7 @@ def test_warning_of_a_filter_that_finds_all_equal_names_it() -> None:
             ValueError,
             r"'step_size' parameter of ICALQuery",
         ),
-        (FilteredQuery(MarginQuery(), FASSQuery()), TypeError, r"X_pool must be the rows .*None"),
+        (FilteredQuery(MarginQuery(), FASSQuery()), TypeError, "features or X_pool must be given"),
         (FilteredQuery(BALDQuery(), ICALQuery(estimator="unbiased")), ValueError, "least 4 draws"),
     ],
 )

@@ -26,6 +26,7 @@ OPTIONS = {
 INPUTS = ["label", "proba", "expected", "argmax", "value", "values"]
 LABELS = ["label", "expected", "argmax"]  # or kernels of labels
 KERNELS = ["auto", "rq", "rbf", "linear", "delta", "distance", "callable"]
+OF_LABELS = ["auto", "linear", "delta"]
 # working_memory in MiB: everything at once, a few rows, one row
 WHOLE, SOME, ONE = CHUNKS = (1024, 0.002, 1e-9)
 # include_self, step_size and working_memory
@@ -94,7 +95,7 @@ def literal_kernels(
     """Return the kernel of each point as the method defines it."""
     values = np.asarray(values, dtype=np.int64 if source == "label" else np.float64)
     if name == "auto":
-        name = "linear" if source in ("proba", "expected") else "rq"
+        name = "rq" if source in ("value", "values", "scaled") else "linear"
     if source in ("label", "argmax"):
         labels = values if source == "label" else values.argmax(axis=2)
         return [kernel_of(np.eye(labels.max() + 1)[row], name) for row in labels]
@@ -205,8 +206,11 @@ def compare(
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize(
     ("source", "kernel"),
-    # The delta kernel compares labels.
-    [p for p in itertools.product(INPUTS, KERNELS) if p[1] != "delta" or p[0] in LABELS],
+    [
+        (source, kernel)
+        for source, kernel in itertools.product(INPUTS, KERNELS)
+        if (kernel in OF_LABELS if source in LABELS else kernel != "delta")
+    ],
 )
 def test_query_equals_literal_loops(source: str, kernel: str, options: dict[str, Any]) -> None:
     variants = [FEW[KERNELS.index(kernel) % 3]] if options else FEW
@@ -228,7 +232,7 @@ def test_query_equals_literal_loops_on_every_backend(
     values = make_values(source, seed=1).astype(dtype)
     for options, variant in zip(OPTIONS.values(), [*FEW[:2], (True, 10, SOME)], strict=True):
         compare(source, values, "auto", options, [variant], backend)
-    other = "callable" if source in ("proba", "expected") else "linear"
+    other = "callable" if source == "proba" else "linear"
     compare(source, values, other, {}, [(False, 10, WHOLE)], backend)
 
 
@@ -288,7 +292,7 @@ def test_batch_equals_sequential_greedy_with_the_mean_kernel_of_the_batch(cap: i
     n, m, batch_size, r = 40, 8, 25, 9
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, size=(n, m))
-    kernels = np.stack(literal_kernels("label", labels, "rq", None))
+    kernels = np.stack(literal_kernels("label", labels, "auto", None))
     reference = rng.integers(0, n, size=(batch_size, r))
 
     def dhsic(k: np.ndarray, l: np.ndarray) -> float:  # noqa: E741
@@ -409,9 +413,8 @@ def test_first_example_equals_closed_forms() -> None:
     closed = {
         "delta": [[0.0984, 0.0024], [0.0024, 0.0324]],
         "linear": [[0.0984, 0.0024], [0.0024, 0.0324]],
-        "rq": [[0.0222482757, 0.0005426409], [0.0005426409, 0.0073256518]],
     }
-    closed["auto"] = closed["rq"]
+    closed["auto"] = closed["delta"]
     for kernel, values in closed.items():
         for r in (0, 1):
             _, utilities = ICALQuery(kernel=kernel).select(
@@ -423,7 +426,7 @@ def test_first_example_equals_closed_forms() -> None:
 def test_two_draws_that_differ_equal_closed_forms() -> None:
     samples = PredictionSamples(np.array([[0, 1], [5, 5]]), kind="label")
     _, utilities = ICALQuery().select(samples, reference=[[0]], return_utilities=True)
-    np.testing.assert_allclose(utilities, [[0.0565250908, 0.0]], atol=5e-11)
+    np.testing.assert_allclose(utilities, [[0.25, 0.0]], rtol=1e-15)
 
 
 def test_expected_and_linear_scores_equal_closed_forms_and_the_mean_of_sampled_ones() -> None:
@@ -486,11 +489,15 @@ def test_regression_of_draws_that_all_agree_warns_and_scores_zero() -> None:
 @pytest.mark.parametrize("step_size", [1, 4])
 def test_every_kernel_of_labels_makes_the_same_choice(step_size: int) -> None:
     labels = np.random.default_rng(0).integers(0, 4, size=(50, 9))
-    samples = PredictionSamples(labels, kind="label")
     picks = [
-        ICALQuery(8, kernel=kernel, step_size=step_size, random_state=0).select(samples, 20)
-        for kernel in ("auto", "rq", "rbf", "linear", "delta", "distance", radial)
+        ICALQuery(8, step_size=step_size, random_state=0).select(
+            PredictionSamples(labels, kind="label"), 20
+        )
     ]
+    one_hot = np.eye(4)[labels]
+    for kernel in ("rq", "rbf", "linear", "distance", radial):
+        query = ICALQuery(8, prediction="proba", kernel=kernel, step_size=step_size, random_state=0)
+        picks.append(query.select(one_hot, 20))
     for other in picks[1:]:
         np.testing.assert_array_equal(other, picks[0])
 
@@ -503,7 +510,7 @@ def test_every_kernel_of_labels_makes_the_same_choice(step_size: int) -> None:
         ({"estimator": "U"}, r"The 'estimator' parameter of ICALQuery must be .*Got 'U'"),
         ({"n_reference": 0}, r"The 'n_reference' parameter of ICALQuery must be .*Got 0"),
         ({"step_size": 1.5}, r"The 'step_size' parameter of ICALQuery must be .*Got 1.5"),
-        ({"replace": "yes"}, r"The 'replace' parameter of ICALQuery must be .*Got 'yes'"),
+        ({"resample": "yes"}, r"The 'resample' parameter of ICALQuery must be .*Got 'yes'"),
         ({"random_state": -1}, r"The 'random_state' parameter of ICALQuery must be .*Got -1"),
         (
             {"prediction": "proba", "kernel": "delta"},
@@ -511,14 +518,12 @@ def test_every_kernel_of_labels_makes_the_same_choice(step_size: int) -> None:
             r"use kernel='auto', or prediction='sampled'",
         ),
         (
-            {"kernel": np.ones_like},
-            r"The 'kernel' parameter of ICALQuery must tell equal labels from unequal ones\. Got "
-            r"1\.0 at squared distances 0 and 2",
+            {"kernel": "rq"},
+            r"kernel must be 'auto' or 'delta' for labels, as all kernels make the same choice .*"
+            r"Got 'rq' in ICALQuery\.select; other kernels need prediction='proba' or a regressor",
         ),
-        (
-            {"kernel": np.ones_like, "prediction": "expected"},
-            "must tell equal labels from unequal ones",
-        ),
+        ({"kernel": np.exp, "prediction": "argmax"}, "must be 'auto' or 'delta' for labels"),
+        ({"kernel": "rbf", "prediction": "expected"}, "must be 'auto' or 'delta' for labels"),
     ],
 )
 def test_wrong_parameters_raise(options: dict[str, Any], message: str) -> None:
@@ -576,7 +581,7 @@ def test_reference_positions_are_those_of_the_reference_samples() -> None:
 
 def test_calls_leave_parameters_and_inputs_alone() -> None:
     state = np.random.default_rng(0)
-    query = ICALQuery(kernel=radial, prediction="proba", exclude_selected=True, random_state=state)
+    query = ICALQuery(kernel=radial, prediction="proba", random_state=state)
     before = dict(vars(query))
     values = make_values("proba")
     copy = values.copy()

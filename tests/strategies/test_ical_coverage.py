@@ -191,9 +191,10 @@ def test_the_unbiased_estimator_is_clipped_at_zero(objective: str) -> None:
 
 @pytest.mark.parametrize("kernel", ["rq", "rbf", "linear"])
 def test_all_kernels_follow_the_definition(kernel: str) -> None:
-    for source in ("label", "proba", "value"):
+    for source in ("proba", "value"):
         compare(source, make_values(source, seed=6), kernel=kernel)
-    compare("label", make_values("label", seed=6), kernel="delta")
+    for of_labels in ("delta", "linear"):
+        compare("label", make_values("label", seed=6), kernel=of_labels)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -3,7 +3,6 @@
 Comparisons of real-valued scores are in test_ical.py.
 """
 
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from math import gcd
@@ -17,7 +16,7 @@ import sklearn
 from sklearn_ical import ICALQuery, PredictionSamples
 from sklearn_ical.dependence import hsic_dual, label_features, pair_weights
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
-from sklearn_ical.strategies._label_scorer import LabelScorer
+from sklearn_ical.objectives.hsic._label_dependence import LabelDependence
 
 Backend = Callable[[np.ndarray], Any]
 DATA = Path(__file__).parent / "data"
@@ -69,14 +68,12 @@ class Literal:
         *,
         step_size: int = 1,
         include_self: bool = True,
-        exclude_selected: bool = False,
         candidates: Any = None,
     ) -> list[int]:
         allowed = range(len(self.rows)) if candidates is None else sorted(candidates)
         chosen: list[int] = []
         for rows in reference:
-            kept = [z for z in rows if not exclude_selected or z not in chosen]
-            scores = self.scores(kept, include_self=include_self)
+            scores = self.scores(rows, include_self=include_self)
             free = [x for x in allowed if x not in chosen]
             free.sort(key=lambda x: (-scores[x], x))
             chosen += free[: min(step_size, batch_size - len(chosen))]
@@ -302,17 +299,16 @@ def literal_labels(proba: np.ndarray, root: int, key: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("replace", [True, False])
 def test_sampled_labels_and_reference_sets_come_from_their_streams(
-    replace: bool, dtype: str, backend: Backend
+    dtype: str, backend: Backend
 ) -> None:
     root, n, m, r, batch_size = 11, 40, 6, 8, 12
     proba = np.random.default_rng(0).dirichlet(np.full(4, 0.6), size=(n, m)).astype(dtype)
     sampled = literal_labels(proba, root, 1)
     stream = generator_of(root, 2)
-    reference = [stream.choice(n, r, replace=replace, shuffle=False) for _ in range(4)]
+    reference = [stream.choice(n, r, replace=False, shuffle=False) for _ in range(4)]
     candidates = [39, 0, *range(7, 33)]
-    query = ICALQuery(r, step_size=3, replace=replace, random_state=root)
+    query = ICALQuery(r, step_size=3, random_state=root)
     literal = Literal(sampled)
     for allowed in (None, candidates):
         expected = literal.picks(reference, batch_size, step_size=3, candidates=allowed)
@@ -343,13 +339,8 @@ def test_labels_of_reference_samples_have_a_stream_of_their_own(backend: Backend
 
 def test_the_reference_set_is_every_row_where_more_are_asked_for() -> None:
     labels = np.random.default_rng(2).integers(0, 3, size=(12, 5))
-    literal = Literal(labels)
-    expected = literal.picks([range(12)] * 7, 7)
+    expected = Literal(labels).picks([range(12)] * 7, 7)
     assert ICALQuery(200, random_state=0).select(label_samples(labels), 7).tolist() == expected
-    stream = generator_of(0, 2)
-    reference = [stream.choice(12, 200, replace=True, shuffle=False) for _ in range(7)]
-    query = ICALQuery(200, replace=True, random_state=0)
-    assert query.select(label_samples(labels), 7).tolist() == literal.picks(reference, 7)
 
 
 @pytest.mark.parametrize(("batch_size", "step_size"), [(7, 3), (7, 10), (12, 5), (12, 1)])
@@ -375,109 +366,6 @@ def test_a_batch_beyond_the_candidates_is_clipped() -> None:
     with pytest.warns(BatchClippedWarning):
         picks = query.select(label_samples(labels), 20, reference=given)
     assert picks.tolist() == expected
-
-
-def covariance_scores(proba: np.ndarray, reference: Any) -> list[float]:
-    """Return the mean squared covariances of probabilities, HSIC of the linear kernel."""
-    centered = proba - proba.mean(axis=1, keepdims=True)
-    found = np.zeros(len(proba))
-    for z in reference:
-        covariance = np.einsum("nka,kb->nab", centered, centered[z]) / proba.shape[1]
-        found += (covariance**2).sum(axis=(1, 2))
-    return (found / max(len(reference), 1)).tolist()
-
-
-def literal_exclusion(
-    query: ICALQuery, scores: Callable[[Any], Any], n: int, batch_size: int
-) -> list[int]:
-    """Pick as `exclude_selected` says, reference rows drawn from what is not chosen yet."""
-    stream = generator_of(query.random_state, 2)
-    r = query.n_reference
-    fixed = None if query.resample else stream.choice(n, r, replace=False, shuffle=False)
-    chosen: list[int] = []
-    while len(chosen) < batch_size:
-        rest = np.setdiff1d(np.arange(n), chosen)
-        if fixed is None:
-            rows = rest[stream.choice(len(rest), min(r, len(rest)), replace=False, shuffle=False)]
-        else:
-            rows = np.array([z for z in fixed if z not in chosen], dtype=int)
-        worth = scores(rows)
-        order = sorted(rest.tolist(), key=lambda x, worth=worth: (-worth[x], x))
-        chosen += order[: min(query.step_size, batch_size - len(chosen))]
-    return chosen
-
-
-@pytest.mark.parametrize("source", ["label", "proba"])
-@pytest.mark.parametrize("step_size", [1, 3])
-@pytest.mark.parametrize("resample", [True, False])
-def test_excluded_rows_leave_the_reference_sets(
-    resample: bool, step_size: int, source: str
-) -> None:
-    rng = np.random.default_rng(5)
-    labels = rng.integers(0, 3, size=(14, 5))
-    proba = rng.dirichlet(np.ones(3), size=(14, 5))
-    samples: Any = proba if source == "proba" else label_samples(labels)
-    literal = Literal(labels)
-
-    def scores(rows: Any) -> Any:
-        return covariance_scores(proba, rows) if source == "proba" else literal.scores(rows)
-
-    query = ICALQuery(
-        6,
-        step_size=step_size,
-        resample=resample,
-        exclude_selected=True,
-        prediction="proba" if source == "proba" else "sampled",
-        random_state=2,
-    )
-    for batch_size in (1, 7, 14):
-        expected = literal_exclusion(query, scores, 14, batch_size)
-        with warnings.catch_warnings():
-            if batch_size == 14:  # the last rows may have nothing left to compare with
-                warnings.simplefilter("ignore", EqualUtilitiesWarning)
-            assert query.select(samples, batch_size).tolist() == expected
-
-
-@pytest.mark.parametrize("include_self", [True, False])
-def test_excluded_rows_leave_the_reference_sets_that_are_given(include_self: bool) -> None:
-    labels = np.random.default_rng(6).integers(0, 3, size=(14, 5))
-    reference = np.random.default_rng(7).integers(0, 14, size=(5, 9))
-    query = ICALQuery(step_size=2, exclude_selected=True, include_self=include_self)
-    expected = Literal(labels).picks(
-        reference, 9, step_size=2, include_self=include_self, exclude_selected=True
-    )
-    assert query.select(label_samples(labels), 9, reference=reference).tolist() == expected
-    other = ICALQuery(step_size=2, include_self=include_self)
-    assert other.select(label_samples(labels), 9, reference=reference).tolist() != expected
-
-
-@pytest.mark.parametrize("source", ["label", "proba", "expected", "value"])
-def test_nothing_left_to_compare_with_scores_zero(source: str) -> None:
-    rng = np.random.default_rng(8)
-    samples: Any = rng.dirichlet(np.ones(3), size=(6, 5))
-    if source == "label":
-        samples = label_samples(rng.integers(0, 3, size=(6, 5)))
-    elif source == "value":
-        samples = PredictionSamples(samples[:, :, 0], kind="value")
-    prediction = source if source in ("proba", "expected") else "sampled"
-    query = ICALQuery(prediction=prediction, exclude_selected=True)
-    first = int(query.select(samples, reference=[[3]])[0])
-    with pytest.warns(EqualUtilitiesWarning):
-        picks, utilities = query.select(samples, 2, reference=[[3], [first]], return_utilities=True)
-    assert picks.tolist() == [first, 0 if first else 1]
-    np.testing.assert_array_equal(np.delete(utilities[1], first), 0.0)
-
-
-def test_excluding_does_not_concern_reference_samples() -> None:
-    labels = np.random.default_rng(9).integers(0, 3, size=(20, 5))
-    pool, others = label_samples(labels[:12]), label_samples(labels[12:])
-    picks = [
-        ICALQuery(4, exclude_selected=exclude, random_state=0)
-        .select(pool, 6, reference_samples=others)
-        .tolist()
-        for exclude in (False, True)
-    ]
-    assert picks[0] == picks[1]
 
 
 @pytest.mark.parametrize(
@@ -587,7 +475,7 @@ def test_a_kernel_of_the_users_own_sees_arrays_of_the_backend(backend: Backend) 
 
 def test_sums_are_rounded_to_integers_only_where_the_error_cannot_reach_the_next() -> None:
     labels = np.random.default_rng(0).integers(0, 3, size=(6, 5))
-    scorer = LabelScorer(labels, labels, np.arange(6), "biased", None, integers=True)
+    scorer = LabelDependence(labels, labels, np.arange(6), "biased", None, integers=True)
     values, unit = np.array([[0.1], [1.9]]) / 5**4, 1 / 5**4
     sure, bound = scorer.settle(values.copy(), np.array([0.2 * unit]))
     np.testing.assert_array_equal(sure, np.array([[0.0], [2.0]]) / 5**4)

@@ -474,5 +474,5 @@ def test_regression_rows_below_all_digits_count_as_constant() -> None:
 
 def test_variances_that_leave_no_room_for_sums_are_refused() -> None:
     values = 1e152 * np.random.default_rng(0).normal(size=(20, 5))
-    with pytest.raises(ValueError, match=r"must be below 1e\+303.*rescaled"):
+    with pytest.raises(ValueError, match=r"must be below 1e\+303.*rescale"):
         ICALSequentialQuery().select(PredictionSamples(values, kind="value"), 3)

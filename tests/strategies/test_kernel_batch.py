@@ -435,10 +435,10 @@ def test_joint_draws_see_the_labeled_rows_with_the_pool() -> None:
     assert len(query.query(model, X[5:], 4, X_labeled=X[:0], X_reference=X[:9])) == 4
 
 
-def test_predictions_at_hand_take_labeled_samples_only() -> None:
+def test_precomputed_predictions_take_labeled_samples_only() -> None:
     proba = np.random.default_rng(9).dirichlet(np.ones(3), size=(12, 5))
     samples = PredictionSamples(proba)
-    with pytest.raises(ValueError, match=r"X_labeled needs draws .* Got predictions at hand"):
+    with pytest.raises(ValueError, match=r"X_labeled needs draws .* Got precomputed predictions"):
         KernelBatchQuery().query(samples, np.zeros((12, 2)), X_labeled=np.zeros((3, 2)))
     with pytest.raises(ValueError, match=r"labeled_samples must come .* n_draws=5\. Got n_dra"):
         KernelBatchQuery().select(samples, labeled_samples=proba[:3, :4])

@@ -208,8 +208,10 @@ def test_unknown_part_names_the_parameter() -> None:
         ("ical_coverage", ["did you mean 'ical-coverage'"]),
         ("MaxEntropyQuery", ["did you mean 'entropy'?"]),
         ("nothing like it", list(STRATEGIES)),
-        ("coreset", ["ambiguous", "'bayesian-coreset'", "'core-set'"]),
-        ("core-set", ["not available", "BayesianCoresetQuery"]),
+        (
+            "coreset",
+            ["ambiguous", "'bayesian-coreset' for Bayesian", "'core-set' for CoreSetQuery"],
+        ),
         ("filtered", ["FilteredQuery('margin', 'bald')", "'margin-ical'"]),
         ("stochastic", ["StochasticQuery('margin')", "'power-bald'"]),
     ],

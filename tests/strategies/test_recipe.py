@@ -303,7 +303,9 @@ def test_reference_rows_are_predicted_by_the_same_draws() -> None:
 
 def test_reference_rows_need_a_model_and_rows() -> None:
     spy, pool = SpyDraws(), make_pool()
-    message = r"X_reference needs a model that can predict it\. Got predictions that are already"
+    message = (
+        r"X_reference needs a model that can predict it\. Got precomputed predictions; use select"
+    )
     for at_hand in (spy.proba, PredictionSamples(spy.proba)):
         with pytest.raises(ValueError, match=message):
             ICALQuery().query(at_hand, pool, X_reference=pool[:3])

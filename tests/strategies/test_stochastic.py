@@ -15,7 +15,9 @@ from sklearn_ical import (
     RandomQuery,
     StochasticQuery,
 )
-from sklearn_ical.strategies import Batch, Pool, QueryTags, Selection
+from sklearn_ical.pool import Pool
+from sklearn_ical.selection import Batch, Selection
+from sklearn_ical.strategies import QueryTags
 from sklearn_ical.strategies._stochastic import _perturbed
 
 KINDS = ["power", "softmax", "softrank"]
@@ -29,7 +31,7 @@ class Scores(BaseQuery):
         self.random_state = random_state
 
     def query_tags(self) -> QueryTags:
-        return QueryTags(needs=("nothing",))
+        return QueryTags(reads=())
 
     def _select(self, pool: Pool) -> Selection:
         batch = Batch(pool)
@@ -185,7 +187,7 @@ def test_tags_are_those_of_the_strategy_but_random() -> None:
         deterministic=False, utilities="other", min_draws=2
     )
     assert StochasticQuery(MarginQuery()).query_tags() == QueryTags(
-        deterministic=False, utilities="other", kinds=("proba", "label"), needs=("mean",)
+        deterministic=False, utilities="other", kinds=("proba", "label"), reads=("mean",)
     )
 
 

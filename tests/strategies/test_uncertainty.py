@@ -275,7 +275,7 @@ def test_bald_needs_two_draws_and_means_need_one() -> None:
 @pytest.mark.parametrize("query", [MarginQuery, LeastConfidentQuery])
 def test_means_of_classes_refuse_real_predictions(query: type[BaseQuery]) -> None:
     samples = PredictionSamples(np.zeros((3, 2)), kind="value")
-    message = rf"{query.__name__} understands predictions of kind 'proba' or 'label'\. Got kind"
+    message = rf"{query.__name__} supports predictions of kind 'proba' or 'label'\. Got kind"
     with pytest.raises(ValueError, match=message):
         query().select(samples)
 

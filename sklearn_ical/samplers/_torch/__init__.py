@@ -1,1 +1,1 @@
-"""What the samplers know of torch: nets, their dropout, and ensembles of them; loaded on use."""
+"""Nets of torch, their dropout, and ensembles of them; loaded on use."""

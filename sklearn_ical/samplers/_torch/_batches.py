@@ -1,4 +1,4 @@
-"""One batch of rows, whatever holds it, and how much of it goes into one pass of a net."""
+"""One batch of rows in any container, and how many of them go into one pass of a net."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -15,18 +15,18 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 @dataclass
 class Size:
-    """How much goes into one pass; less once memory ran out.
+    """Size of one pass, reduced when memory runs out.
 
     Attributes
     ----------
     n_rows : int
-        Rows of one pass.
+        Number of rows of one pass.
     """
 
     n_rows: int
 
     def halve(self, n_rows: int) -> bool:
-        """Plan for less than `n_rows` rows; False where there is no less."""
+        """Reduce the size below `n_rows` rows; return False if that is not possible."""
         if n_rows == 1:
             return False
         self.n_rows = n_rows // 2
@@ -34,24 +34,24 @@ class Size:
 
 
 def in_passes(inputs: Any, size: Size, of_rows: Callable[[Any], Any]) -> Any:
-    """Return what `of_rows` makes of a batch, in parts of the size planned.
+    """Return the output of `of_rows` for a batch, in parts of this size.
 
-    Where memory runs out, the size is halved and the part asked for again.
+    If memory runs out, the size is halved and the part evaluated again.
     """
-    total, start, parts = rows_of(inputs), 0, []
+    total, start, outputs = rows_of(inputs), 0, []
     while start < total:
         stop = min(start + size.n_rows, total)
         rows = inputs if stop - start == total else part_of(inputs, slice(start, stop))
         try:
-            parts.append(of_rows(rows))
+            outputs.append(of_rows(rows))
             start = stop
         except (RuntimeError, MemoryError) as err:
             if not _is_out_of_memory(err) or not size.halve(stop - start):
                 raise
-            _LOG.info("out of memory with %d rows: going on with less", stop - start)
+            _LOG.info("out of memory with %d rows: continuing with fewer", stop - start)
         if start < stop and torch.cuda.is_initialized():
             torch.cuda.empty_cache()
-    return parts[0] if len(parts) == 1 else torch.cat(parts)
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 def _is_out_of_memory(err: BaseException) -> bool:
@@ -61,7 +61,7 @@ def _is_out_of_memory(err: BaseException) -> bool:
 
 
 def rows_of(inputs: Any) -> int:
-    """Return the number of rows of one batch, whatever holds them."""
+    """Return the number of rows of one batch, in any container."""
     if isinstance(inputs, Mapping):
         return rows_of(next(iter(inputs.values())))
     if isinstance(inputs, list | tuple):
@@ -72,25 +72,25 @@ def rows_of(inputs: Any) -> int:
 def part_of(inputs: Any, rows: Any) -> Any:
     """Return some rows of one batch: a slice, or an index tensor on the host."""
     if isinstance(inputs, Mapping):
-        return {name: part_of(part, rows) for name, part in inputs.items()}
+        return {name: part_of(values, rows) for name, values in inputs.items()}
     if isinstance(inputs, list | tuple):
-        return type(inputs)(part_of(part, rows) for part in inputs)
+        return type(inputs)(part_of(values, rows) for values in inputs)
     return inputs[rows]
 
 
 def copied(inputs: Any) -> Any:
-    """Return a batch that may be written into."""
+    """Return a batch that can be written to."""
     if isinstance(inputs, Mapping):
-        return {name: copied(part) for name, part in inputs.items()}
+        return {name: copied(values) for name, values in inputs.items()}
     if isinstance(inputs, list | tuple):
-        return type(inputs)(copied(part) for part in inputs)
+        return type(inputs)(copied(values) for values in inputs)
     return inputs.clone() if isinstance(inputs, torch.Tensor) else inputs.copy()
 
 
 def form_of(inputs: Any) -> Any:
-    """Return what batches of equally shaped rows have in common."""
+    """Return a key that batches of equally shaped rows share."""
     if isinstance(inputs, Mapping):
-        return tuple((name, form_of(part)) for name, part in inputs.items())
+        return tuple((name, form_of(values)) for name, values in inputs.items())
     if isinstance(inputs, list | tuple):
         return tuple(form_of(part) for part in inputs)
     if not hasattr(inputs, "shape") or not hasattr(inputs, "dtype"):

@@ -1,7 +1,7 @@
 """Draws of a net by dropout masks: the plain way, one pass per draw, and the fast way, one for all.
 
-In the fast way rows become rows x draws at the first dropout, so that what comes before it is done
-once per row. It is used only where it was seen to give what the plain way gives.
+In the fast way rows become rows x draws at the first dropout, so that the layers before it are run
+once per row. It is used only where a comparison showed that both give the same.
 """
 
 import logging
@@ -23,31 +23,31 @@ from sklearn_ical.samples import PredictionSamples
 
 _LOG = logging.getLogger("sklearn_ical.samplers")
 
-# Why nothing is known of the fast way yet.
-TOO_FEW = "the rows at hand, one or all alike, do not show whether one pass does for all draws"
+# Reason as long as the fast way has not been tested.
+TOO_FEW = "the rows seen so far, one or all alike, do not show whether one pass does for all draws"
 MIXED = "the output of a row depends on the rows beside it"
-# What layers raise for a number of rows that they cannot do with.
+# Errors of layers for a number of rows that they do not support.
 PASS_ERRORS = (RuntimeError, ValueError, IndexError, AssertionError)
-# Draws that the two ways are compared on.
+# Number of draws for the comparison of the two ways.
 COMPARED_DRAWS = 2
-# Relative differences that rounding explains, by the bits of the dtype.
-ROUNDING = {16: 2e-2, 32: 1e-4, 64: 1e-9}
-ROUNDING_OF_ACCELERATORS = 2e-3  # which may shorten float32 in products
+# Relative differences due to rounding, by the bits of the dtype.
+ROUNDING_BY_BITS = {16: 2e-2, 32: 1e-4, 64: 1e-9}
+ROUNDING_OF_ACCELERATORS = 2e-3  # which may reduce the precision of float32 products
 
 
 @dataclass
-class Plan(Size):
-    """How rows of one form are asked about.
+class PassPlan(Size):
+    """How rows of one form are evaluated.
 
     Attributes
     ----------
     n_draws : int
-        Draws of one pass, where one pass does for several.
+        Number of draws of one pass, where one pass serves several.
     calls : list of Call
         Dropout calls of a pass.
     masks : Masks
     fallback : str
-        Why every draw needs a pass of its own; empty where one pass does for all.
+        Why every draw needs its own pass; empty if one pass serves all.
     """
 
     n_draws: int
@@ -75,8 +75,8 @@ class DropoutDraws:
     Attributes
     ----------
     fallback : str or None
-        Why every draw needs a pass of its own; empty where the layers before the first dropout
-        are run once per row; None before rows have been seen.
+        Why every draw needs its own pass; empty if the layers before the first dropout are run once
+        per row; None before any rows were evaluated.
     """
 
     joint = False
@@ -90,18 +90,18 @@ class DropoutDraws:
         self.kind = net.kind
         self.fallback: str | None = None
         self._n_outputs: int | None = None
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, PassPlan] = {}
 
     @property
     def classes(self) -> Any:
-        """Labels of the columns; which they are is certain once rows have been seen."""
+        """Labels of the columns; final once rows have been evaluated."""
         return self.net.classes(self._n_outputs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_plans": {}, "fallback": None}
 
     def prepare(self, X: Any) -> None:
-        """Find out from a few rows how the net is to be asked, or why it cannot be."""
+        """Determine from a few rows how the net is evaluated, or raise if it cannot be."""
         self(first_rows(X))
 
     def __call__(self, X: Any) -> PredictionSamples:
@@ -115,27 +115,27 @@ class DropoutDraws:
         plan = self._plan_for(inputs)
         return in_passes(inputs, plan, lambda rows: self._of_rows(rows, plan))
 
-    def _of_rows(self, inputs: Any, plan: Plan) -> Any:
+    def _of_rows(self, inputs: Any, plan: PassPlan) -> Any:
         """Return the outputs of as many rows as fit in one pass, (n_rows, n_draws, ...)."""
         try:
             if plan.fallback:
                 draws = [self._plain(inputs, plan, k) for k in range(self.n_draws)]
                 return torch.stack(draws, dim=1)
             firsts = range(0, self.n_draws, plan.n_draws)
-            some = [slice(k, min(k + plan.n_draws, self.n_draws)) for k in firsts]
-            parts = [self._expanded(inputs, plan, draws) for draws in some]
-            return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+            slices = [slice(k, min(k + plan.n_draws, self.n_draws)) for k in firsts]
+            outputs = [self._expanded(inputs, plan, draws) for draws in slices]
+            return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
         except NotSteadyError as err:
             raise self._unsteady(err) from err
 
-    def _plain(self, inputs: Any, plan: Plan, k: int) -> Any:
+    def _plain(self, inputs: Any, plan: PassPlan, k: int) -> Any:
         """Return the outputs of one draw, (n_rows, ...)."""
         mode = Masked(plan.calls, plan.masks, rows_of(inputs), slice(k, k + 1), expand=False)
         output = self.net.outputs(inputs, mode)
         mode.check_end()
         return output
 
-    def _expanded(self, inputs: Any, plan: Plan, draws: slice) -> Any:
+    def _expanded(self, inputs: Any, plan: PassPlan, draws: slice) -> Any:
         """Return the outputs of some draws by one pass, (n_rows, n_some, ...)."""
         n, m = rows_of(inputs), draws.stop - draws.start
         mode = Masked(plan.calls, plan.masks, n, draws, expand=True)
@@ -147,13 +147,13 @@ class DropoutDraws:
 
     def _unsteady(self, err: Exception) -> UnsupportedModelError:
         return UnsupportedModelError(
-            f"{self.net.name} cannot be given fixed dropout masks: it {err}. Got it in "
-            f"{self.net.owner}; bring rows to one length before they are batched, or pass a list "
+            f"{self.net.name} does not allow fixed dropout masks: it {err}. Got it in "
+            f"{self.net.caller}; bring rows to one length before they are batched, or pass a list "
             "of several fitted nets."
         )
 
-    def _plan_for(self, inputs: Any) -> Plan:
-        """Return how rows of this form are asked about; found out at the first batch of many."""
+    def _plan_for(self, inputs: Any) -> PassPlan:
+        """Return how rows of this form are evaluated, determined at the first large batch."""
         form = form_of(inputs), self._room()
         plan = self._plans.get(form)
         if plan is None or (plan.fallback == TOO_FEW and rows_of(inputs) > 1):
@@ -164,7 +164,7 @@ class DropoutDraws:
                 _LOG.log(level, "%s: a pass for each draw: %s", self.net.name, plan.fallback)
         return plan
 
-    def _plan(self, inputs: Any) -> Plan:
+    def _plan(self, inputs: Any) -> PassPlan:
         n_few, n_more = 2, 3
         few, more = Trace(), Trace()
         try:
@@ -174,7 +174,7 @@ class DropoutDraws:
             calls = located(few, more, n_few, n_more)
             plan = self._compared(inputs, calls, _unlike_rows(few, more))
             if plan.fallback == MIXED and any(call.factor > 1 for call in calls):
-                # Entries of one row that do not lie side by side can only share a mask.
+                # Entries of one row that are not contiguous can only share a mask.
                 calls = [replace(call, apart=False) for call in calls]
                 plan = self._compared(inputs, calls, _unlike_rows(few, more))
         except NotSteadyError as err:
@@ -189,13 +189,13 @@ class DropoutDraws:
         return plan
 
     def _room(self) -> int:
-        """Return the bytes that the largest tensor of a pass may have."""
+        """Return the largest number of bytes of a tensor of a pass."""
         on_host = all(tensor.device.type == "cpu" for tensor in self.net.module.parameters())
         room = _array.working_bytes()
         return min(room, _array.CHUNK_BYTES) if on_host else room
 
     def _check_dropout(self, trace: Trace) -> None:
-        """Refuse nets without dropout, and name the layers whose dropout stays off."""
+        """Raise if a net has no dropout, and warn of layers whose dropout stays off."""
         names = [
             name.partition(".")[2] or type(module).__name__
             for name, module in self.net.module.named_modules()
@@ -204,35 +204,37 @@ class DropoutDraws:
         if trace.off and trace.calls:
             warn(
                 f"The dropout inside {', '.join(names)} of {self.net.name} stays off for packed "
-                f"sequences in {self.net.owner}; draws differ by its other dropouts alone.",
+                f"sequences in {self.net.caller}; draws differ by its other dropouts alone.",
                 DropoutOffWarning,
             )
         if not trace.calls:
-            found = f"no dropout with p > 0 in {self.net.name}"
+            dropout = f"no dropout with p > 0 in {self.net.name}"
             if trace.off:
-                found = f"dropout in {self.net.name} only inside {', '.join(names)}, which is off "
-                found += "for packed sequences"
+                dropout = (
+                    f"dropout in {self.net.name} only inside {', '.join(names)}, which is off "
+                )
+                dropout += "for packed sequences"
             raise NoDropoutError(
-                f"{self.net.owner} found {found}, so all {self.n_draws} draws would be identical. "
-                "Train a net with dropout, or pass a list of several fitted nets, or "
+                f"{self.net.caller} found {dropout}, so all {self.n_draws} draws would be "
+                "identical. Train a net with dropout, or pass a list of several fitted nets, or "
                 "BootstrapSampler(net). Code under `if self.training` is not run."
             )
 
-    def _compared(self, inputs: Any, calls: list[Call], n: int) -> Plan:
-        """Return a plan by these calls, that knows whether the fast way will do."""
-        plan = Plan(1, self.n_draws, calls, Masks(self.root, self.n_draws))
+    def _compared(self, inputs: Any, calls: list[Call], n: int) -> PassPlan:
+        """Return a plan for these calls, with the fast way tested."""
+        plan = PassPlan(1, self.n_draws, calls, Masks(self.root, self.n_draws))
         plan.fallback = self._difference(inputs, plan, n)
         return plan
 
-    def _same_alone(self, rows: Any, plan: Plan, expected: Any) -> bool:
-        """Tell whether one draw gives each row, without the others, what it gives them all."""
+    def _same_alone(self, rows: Any, plan: PassPlan, expected: Any) -> bool:
+        """Return whether one draw is the same for each row alone as for all rows."""
         ones = [part_of(rows, slice(i, i + 1)) for i in range(rows_of(rows))]
         try:
             return _close(torch.cat([self._plain(one, plan, 0) for one in ones]), expected)
         except PASS_ERRORS:  # such as batch normalization by the statistics of one row
             return False
 
-    def _difference(self, inputs: Any, plan: Plan, n: int) -> str:
+    def _difference(self, inputs: Any, plan: PassPlan, n: int) -> str:
         """Return how the fast way differs from the plain one on a few rows, or nothing."""
         rows = _some(inputs, n)
         m = min(COMPARED_DRAWS, self.n_draws)
@@ -240,8 +242,8 @@ class DropoutDraws:
         if not _close(self._plain(rows, plan, 0), plain[:, 0]):
             raise UnsupportedModelError(
                 f"{self.net.name} must be the same function in every pass with the same masks. Got "
-                f"other outputs for the same rows in {self.net.owner}: it draws random numbers of "
-                "its own, or keeps count of passes."
+                f"other outputs for the same rows in {self.net.caller}: it draws random numbers of "
+                "its own, or counts passes."
             )
         if torch.equal(plain, plain[:1].expand_as(plain)):
             return TOO_FEW
@@ -264,7 +266,7 @@ class DropoutDraws:
 
 
 def _some(inputs: Any, n: int) -> Any:
-    """Return `n` rows from all over a batch, some of them twice where there are fewer."""
+    """Return `n` rows spread over a batch, some of them twice if there are fewer."""
     total = rows_of(inputs)
     order = np.random.default_rng(0).permutation(total)  # always the same ones
     return part_of(inputs, torch.from_numpy(np.resize(order, n)))
@@ -293,10 +295,10 @@ def _row_bytes(few: Trace, more: Trace, n_rows: int) -> tuple[int, int]:
 
 
 def _close(got: Any, expected: Any) -> bool:
-    """Tell whether two outputs are equal up to rounding."""
+    """Return whether two outputs are equal up to rounding."""
     if got.shape != expected.shape:
         return False
-    rtol = ROUNDING[torch.finfo(got.dtype).bits]
+    rtol = ROUNDING_BY_BITS[torch.finfo(got.dtype).bits]
     if got.device.type != "cpu":
         rtol = max(rtol, ROUNDING_OF_ACCELERATORS)
     scale = max(1.0, float(expected.nan_to_num().abs().max()))

@@ -1,6 +1,6 @@
-"""The dropout calls of a forward pass: how they are seen, and where the rows lie in them.
+"""The dropout calls of a forward pass: how they are intercepted, and the axis of the rows.
 
-What is put in place of torch's own noise is not known here.
+The replacement of torch's own noise is defined elsewhere.
 """
 
 import inspect
@@ -13,8 +13,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# The functions through which all dropout goes that is no part of a fused layer, by what they drop:
-# single entries, or channels as a whole. Those marked "alpha" keep mean and variance of SELU nets.
+# The functions of all dropout outside of fused layers, by what they drop: single entries, or whole
+# channels. Those marked "alpha" preserve the mean and variance of SELU nets.
 DROPOUTS = {
     F.dropout: ("entry", False),
     F.dropout1d: ("channel", False),
@@ -37,14 +37,14 @@ IN_PLACE = {
     torch.alpha_dropout_,
     torch.feature_alpha_dropout_,
 }
-# Axes of an input of these with a batch axis; with one less there is none, and torch adds one.
+# Number of axes of an input with a batch axis; with one less, torch adds that axis.
 BATCHED_NDIM = {F.dropout1d: 3, F.dropout3d: 5}
 RECURRENT = {torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu}
 ATTENTION = {F.multi_head_attention_forward, F.scaled_dot_product_attention}
 
 
 class NotSteadyError(Exception):
-    """What a net does with dropout differs between the rows of two passes."""
+    """The dropout calls of a net differ between the rows of two passes."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class Call:
     p : float
         Probability of being dropped, > 0.
     alpha : bool
-        Whether what is dropped takes the limit of SELU.
+        Whether dropped entries become the limit of SELU.
     shape : tuple of int
-        Shape of the noise as torch draws it for the rows at hand.
+        Shape of the noise as torch draws it for the rows of a pass.
     axis, factor : int
-        The axis of the noise along which the rows lie, -1 for none, and how many entries of it
-        belong to each row, one after the other.
+        The axis of the rows in the noise, -1 for none, and the number of consecutive entries of
+        each row on it.
     apart : bool
-        Whether these entries have masks of their own, or share one.
+        Whether these entries have separate masks, or share one.
     """
 
     p: float
@@ -83,7 +83,7 @@ class Call:
 
 
 class DropoutMode(TorchFunctionMode):
-    """Sees every dropout call of a forward pass; a subclass says what becomes of it.
+    """Intercepts every dropout call of a forward pass; a subclass defines what is done.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class DropoutMode(TorchFunctionMode):
         return result
 
     def note(self, result: Any) -> None:
-        """Look at what a function of torch returned."""
+        """Inspect the result of a torch function."""
 
     def drop(self, x: Any, call: Call, inplace: bool) -> Any:
         """Return the input of a dropout call with its noise applied."""
@@ -130,10 +130,10 @@ class DropoutMode(TorchFunctionMode):
         inplace: bool = False,
         **renamed: Any,
     ) -> Any:
-        # Whatever `training` says: nets are asked in eval mode. Nor does its other name matter.
+        # `training` is ignored, under either of its names: nets run in eval mode.
         p = float(p)
         if not 0 < p <= 1:
-            return func(input, p, False)  # which also refuses what is no probability
+            return func(input, p, False)  # which also raises if p is not a probability
         if input.is_nested:
             raise NotSteadyError("drops entries of a nested tensor, which has no axis of rows")
         unit, alpha = DROPOUTS[func]
@@ -160,8 +160,8 @@ class DropoutMode(TorchFunctionMode):
                 torch.backends.cudnn.flags(enabled=False),
             ):
                 result = func(*switched[0], **switched[1])
-        for part in result if isinstance(result, tuple) else (result,):
-            self.note(part)
+        for tensor in result if isinstance(result, tuple) else (result,):
+            self.note(tensor)
         return result
 
 
@@ -170,15 +170,15 @@ def _switched_on(
 ) -> tuple[float, tuple[Any, dict[str, Any]] | None]:
     """Return the dropout probability inside a fused layer, and its arguments with dropout on.
 
-    Packed sequences have None for these: their rows are cut and laid one into another.
+    Packed sequences have None for these, as their rows are interleaved.
     """
     if func is F.scaled_dot_product_attention:
         p = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0)
         return float(p), (args, kwargs)
     if func is F.multi_head_attention_forward:
-        given = inspect.signature(func).bind(*args, **kwargs).arguments
-        return float(given["dropout_p"]), ((), {**given, "training": True})
-    packed = isinstance(args[3], list | tuple)  # the weights, which else come before
+        bound = inspect.signature(func).bind(*args, **kwargs).arguments
+        return float(bound["dropout_p"]), ((), {**bound, "training": True})
+    packed = isinstance(args[3], list | tuple)  # the weights, which otherwise come before
     place = 6 if packed else 5
     n_layers, p = args[place - 1], float(args[place])
     if n_layers == 1:
@@ -187,7 +187,7 @@ def _switched_on(
 
 
 class _InnerNoise(TorchDispatchMode):
-    """Replaces the noise that a fused layer draws within itself."""
+    """Replaces the noise that a fused layer draws internally."""
 
     def __init__(self, outer: DropoutMode, p: float) -> None:
         super().__init__()
@@ -213,16 +213,16 @@ class _InnerNoise(TorchDispatchMode):
 
 
 class Trace(DropoutMode):
-    """Writes down the dropout calls of a pass, and how large its tensors are; drops nothing.
+    """Records the dropout calls of a pass and the sizes of its tensors; drops nothing.
 
     Attributes
     ----------
     calls : list of Call
-        Without an axis yet: it takes two traces to see it.
+        Without an axis, which is determined from two traces.
     sizes : list of (int, tuple of int)
         Bytes and shape of every tensor made.
     first : int or None
-        How many of these there were before the first call.
+        Number of these before the first call.
     """
 
     def __init__(self) -> None:
@@ -249,7 +249,7 @@ class Trace(DropoutMode):
 
 
 def located(few: Trace, more: Trace, n_few: int, n_more: int) -> list[Call]:
-    """Return the calls of two traces of one net, with the axes on which the rows lie.
+    """Return the calls of two traces of one net, with the axes of the rows.
 
     Parameters
     ----------

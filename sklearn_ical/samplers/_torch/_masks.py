@@ -1,6 +1,6 @@
-"""Fixed masks without a batch axis, one set for each draw, and how a pass takes them.
+"""Fixed masks without a batch axis, one set for each draw, and their use in a pass.
 
-What net is run, on which rows and in what chunks, is not known here.
+Nets, rows and chunks are not known here.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import torch
 from sklearn_ical._random import DRAWS
 from sklearn_ical.samplers._torch._dropout import Call, DropoutMode, NotSteadyError
 
-# SELU's limit for large negative inputs, with the sign turned.
+# SELU's limit for large negative inputs, negated.
 ALPHA = 1.7580993408473766
 
 
@@ -20,7 +20,7 @@ class NotExpandableError(NotSteadyError):
 
 
 class Masks:
-    """The masks of all draws for every dropout call, made when they are first asked for.
+    """The masks of all draws for every dropout call, made on first use.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Masks:
         return self._made[key]
 
     def affine(self, j: int, call: Call, like: Any) -> tuple[Any, Any]:
-        """Return by what the input of call j is multiplied, and what is added to it or None."""
+        """Return the factor of the input of call j, and what is added to it or None."""
         key = (j, like.device, like.dtype)
         if key not in self._made:
             keep, p = self._drawn(j, call, like), call.p
@@ -72,10 +72,10 @@ class Masked(DropoutMode):
         Those of the net, located.
     masks : Masks
     n_rows : int
-        Rows that go in.
+        Number of input rows.
     draws : slice
-        Draws to apply: a single one, or with `expand` any number. Rows then become rows x draws
-        at the first call, each row followed by itself for all draws.
+        Draws to apply: one, or with `expand` any number. Rows then become rows x draws at the first
+        call, each row followed by itself for all draws.
     expand : bool
     """
 
@@ -96,7 +96,7 @@ class Masked(DropoutMode):
         wide, shape = self._wide(x, known)
         result = wide * scale if shift is None else wide * scale + shift
         result = result.reshape(shape)
-        # With more rows than before, a net that goes on with its input is found out by that.
+        # A net that also uses its input after this point fails, as there are more rows now.
         return x.copy_(result) if inplace and result.shape == x.shape else result
 
     def keep(self, like: Any, call: Call) -> Any:
@@ -108,14 +108,14 @@ class Masked(DropoutMode):
         return keep.expand(wide.shape).reshape(shape)
 
     def check_end(self) -> None:
-        """Refuse a pass that ended with fewer calls than expected."""
+        """Raise if a pass ended with fewer calls than expected."""
         if self.n_calls < len(self.calls):
             raise NotSteadyError(
                 f"makes {self.n_calls} dropout calls for some rows and {len(self.calls)} for others"
             )
 
     def _known(self, call: Call) -> Call:
-        """Return the call as it was located, after a look at whether it is the same."""
+        """Return the call as it was located; raise if it is not the same."""
         if self.n_calls >= len(self.calls):
             raise NotSteadyError("makes more dropout calls for some rows than for others")
         known = self.calls[self.n_calls]
@@ -143,7 +143,7 @@ class Masked(DropoutMode):
         return chosen.unsqueeze(call.axis)  # (..., 1, n_draws, 1 or factor, ...)
 
     def _wide(self, x: Any, call: Call) -> tuple[Any, tuple[int, ...]]:
-        """Return `x` with axes of its own for rows and draws, and the shape of the result."""
+        """Return `x` with separate axes for rows and draws, and the shape of the result."""
         shape = tuple(x.shape)
         before, after = shape[: call.axis], shape[call.axis + 1 :]
         if self.expand:

@@ -1,6 +1,6 @@
-"""A fitted net as its rows see it: batches in, checked probabilities or values out, no trace left.
+"""A fitted net: batches in, checked probabilities or values out, its state restored.
 
-skorch nets and bare torch modules look alike behind this file; dropout is not known here.
+A common interface of skorch nets and bare torch modules; dropout is not known here.
 """
 
 import threading
@@ -16,17 +16,16 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn_ical._typing import NetKind
 from sklearn_ical._validation import check_integer, n_rows, take_rows
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._mc_dropout import MCDropoutSampler
 from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
 from sklearn_ical.samplers._torch._batches import copied, part_of, rows_of
-from sklearn_ical.samplers._torch._traces import untouched
+from sklearn_ical.samplers._torch._traces import preserving_net
 from sklearn_ical.samples import PredictionSamples
 
 _ONE = threading.RLock()
-KINDS = ("proba", "value")
+NET_KINDS = ("proba", "value")
 BATCH_ROWS = 128
-# What cannot be looked into while it runs, and what to do about it.
-REFUSED = (
+# Modules whose layers cannot be accessed while they run, and the way out.
+OPAQUE_MODULES = (
     (torch.jit.ScriptModule, "is compiled by torch.jit; pass the module that it was made of"),
     (torch.nn.DataParallel, "spreads rows over devices; pass the module inside, .module"),
     (
@@ -36,21 +35,16 @@ REFUSED = (
 )
 
 
-def find_sampler(model: Any) -> MCDropoutSampler | None:
-    """Return the sampler of a net, or None for other objects of torch and skorch."""
-    return MCDropoutSampler(model) if is_net(model) else None
-
-
 class Net:
     """A fitted skorch net or a torch module, with its weights as they are now.
 
     Parameters
     ----------
     model : skorch net or torch.nn.Module
-        Fitted. Not modified; what it is trained on later does not reach this object.
+        Fitted. Not modified; later training does not change this object.
     kind, nonlinearity, classes, batch_size
         As in :class:`MCDropoutSampler`.
-    owner : str
+    caller : str
         Name of the sampler, for messages.
     state : dict of str to tensor, default=None
         Weights and buffers to use instead of those of the model.
@@ -64,45 +58,45 @@ class Net:
         nonlinearity: Callable[[Any], Any] | None,
         classes: Any,
         batch_size: int | None,
-        owner: str,
+        caller: str,
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name_of(model)
-        self.owner = owner
+        self.caller = caller
         if not is_net(model):
             raise UnsupportedModelError(
                 f"model must be a fitted skorch net or a torch.nn.Module. Got {self.name} in "
-                f"{owner}; get_sampler finds the sampler of other models."
+                f"{caller}; get_sampler finds the sampler of other models."
             )
-        self.kind = _kind(model, kind, owner)
+        self.kind = _net_kind(model, kind, caller)
         if nonlinearity is not None and not callable(nonlinearity):
             raise TypeError(
                 "nonlinearity must be a function of the outputs, such as torch.nn.Softmax(dim=-1), "
-                f"or None. Got {nonlinearity!r} in {owner}."
+                f"or None. Got {nonlinearity!r} in {caller}."
             )
         self.batch_size = None
         if batch_size is not None:
-            self.batch_size = check_integer(batch_size, "batch_size", owner)
+            self.batch_size = check_integer(batch_size, "batch_size", caller)
         self.skorch = not isinstance(model, torch.nn.Module)
         if self.skorch and not _is_initialized(model):
             raise not_fitted(model)
         self._model = _shared(model) if self.skorch else model
         self._body = _Body(self._model)
         self._check_modules()
-        own = dict(self._body.named_parameters()) | dict(self._body.named_buffers())
+        weights = dict(self._body.named_parameters()) | dict(self._body.named_buffers())
         if state is not None:
             prefix = "module_." if self.skorch else "model."
-            own |= {prefix + name: value for name, value in state.items()}
-        self._state = {name: value.detach().clone() for name, value in own.items()}
+            weights |= {prefix + name: value for name, value in state.items()}
+        self._state = {name: value.detach().clone() for name, value in weights.items()}
         layers = self._body.named_modules()
         self._rates = {
             name: m.p for name, m in layers if isinstance(m, torch.nn.modules.dropout._DropoutNd)
         }
         self.nonlinearity = nonlinearity
         if classes is not None and self.kind == "value":
-            raise ValueError(f"classes must be None for real targets. Got {classes!r} in {owner}.")
-        given = getattr(model, "classes_", None) if classes is None else classes
-        self._classes = None if given is None or self.kind == "value" else np.array(given)
+            raise ValueError(f"classes must be None for real targets. Got {classes!r} in {caller}.")
+        labels = getattr(model, "classes_", None) if classes is None else classes
+        self._classes = None if labels is None or self.kind == "value" else np.array(labels)
         self._fixed = classes is not None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,16 +108,16 @@ class Net:
 
     def _check_modules(self) -> None:
         for module in self._body.modules():
-            for refused, reason in REFUSED:
+            for refused, reason in OPAQUE_MODULES:
                 if isinstance(module, refused):
                     inside = "" if module is self._model else f" inside {self.name}"
                     raise UnsupportedModelError(
-                        f"{type(module).__name__}{inside} {reason}. Got it in {self.owner}."
+                        f"{type(module).__name__}{inside} {reason}. Got it in {self.caller}."
                     )
             if hasattr(module, "_orig_mod"):
                 raise UnsupportedModelError(
                     f"{self.name} is compiled by torch.compile, which hides what it does. Pass the "
-                    f"module inside, ._orig_mod, or a net without compile, to {self.owner}."
+                    f"module inside, ._orig_mod, or a net without compile, to {self.caller}."
                 )
 
     @property
@@ -140,7 +134,7 @@ class Net:
     def classes(self, n_outputs: int | None = None) -> Any:
         """Return the labels of the columns of `n_outputs` outputs, None for values.
 
-        Before the first answer, the last linear layer tells how many outputs there are.
+        Before the first evaluation, the number of outputs is that of the last linear layer.
         """
         if self.kind == "value":
             return None
@@ -151,27 +145,27 @@ class Net:
             if self._fixed:
                 raise ValueError(
                     f"classes must name the {n_outputs} outputs of {self.name}. Got {labels!r} in "
-                    f"{self.owner}."
+                    f"{self.caller}."
                 )
             labels = np.arange(n_outputs)
         labels.flags.writeable = False
         return labels
 
     def _likely_outputs(self) -> int:
-        """Return how many outputs the last layer that tells has."""
+        """Return the number of outputs of the last layer that has `out_features`."""
         sizes = [m.out_features for m in self._body.modules() if hasattr(m, "out_features")]
         if sizes:
-            return max(2, int(sizes[-1]))  # one output stands for two classes
+            return max(2, int(sizes[-1]))  # one output is for two classes
         return 2 if self._classes is None else len(self._classes)
 
     @contextmanager
     def _at_rest(self) -> Iterator[None]:
-        """Ask the net, in eval mode and without gradients, and leave no trace of it."""
+        """Run the net in eval mode and without gradients, and restore its state."""
         dropouts = {name: m for name, m in self._body.named_modules() if name in self._rates}
         now = {name: module.p for name, module in dropouts.items()}
-        # A pass swaps the weights of the modules, which others may be asking at the same time.
-        with _ONE, untouched(self._model), torch.no_grad(), warnings.catch_warnings():
-            # Nothing writes into the rows.
+        # A pass replaces the weights of the modules, which other threads may be running.
+        with _ONE, preserving_net(self._model), torch.no_grad(), warnings.catch_warnings():
+            # Nothing writes to the rows.
             warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
             for module in self._body.modules():
                 module.training = False
@@ -184,25 +178,25 @@ class Net:
                     module.p = now[name]
 
     def answers(self, X: Any, of_batch: Callable[[Any], Any]) -> Any:
-        """Return what `of_batch` makes of each batch of the rows of `X`, joined, (n_rows, ...)."""
+        """Return the outputs of `of_batch` for the batches of `X`, joined, (n_rows, ...)."""
         total, start, values = n_rows(X), 0, None
         if total == 0:
             raise ValueError(f"X must have at least one row. Got 0 rows for {self.name}.")
         X = self._without_lists(X)
         with self._at_rest():
             for inputs in self._batches(X):
-                part = of_batch(inputs)
-                stop = start + len(part)
+                outputs = of_batch(inputs)
+                stop = start + len(outputs)
                 if values is None:
-                    values = part.new_empty((total, *part.shape[1:]))
-                if len(part) != rows_of(inputs) or stop > total:
+                    values = outputs.new_empty((total, *outputs.shape[1:]))
+                if len(outputs) != rows_of(inputs) or stop > total:
                     break
-                values[start:stop] = part
+                values[start:stop] = outputs
                 start = stop
         if start != total or values is None:
             raise UnsupportedModelError(
                 f"{self.name} must give one output for each row. Got outputs for {start} of "
-                f"{total} rows in {self.owner}; several inputs are passed as a dict or a tuple of "
+                f"{total} rows in {self.caller}; several inputs are passed as a dict or a tuple of "
                 "arrays."
             )
         return values
@@ -220,14 +214,14 @@ class Net:
             raise ValueError(
                 f"{self.name} must give class probabilities. Got outputs from "
                 f"{float(values.min()):.4g} to {float(values.max()):.4g}, with sums from "
-                f"{float(sums.min()):.4g} to {float(sums.max()):.4g}, in {self.owner}. Where they "
+                f"{float(sums.min()):.4g} to {float(sums.max()):.4g}, in {self.caller}. Where they "
                 "are logits, pass nonlinearity=torch.nn.Softmax(dim=-1) (skorch: "
-                "predict_nonlinearity, or the criterion CrossEntropyLoss); where they are no "
+                "predict_nonlinearity, or the criterion CrossEntropyLoss); where they are not "
                 "classes, kind='value'."
             ) from err
 
     def _batches(self, X: Any) -> Iterator[Any]:
-        """Yield the inputs of consecutive rows of `X`, as many at once as the net takes."""
+        """Yield the inputs of consecutive rows of `X`, in the batch size of the net."""
         if not self.skorch:
             size = BATCH_ROWS if self.batch_size is None else self.batch_size
             total = n_rows(X)
@@ -247,7 +241,7 @@ class Net:
                 yield part_of(inputs, slice(start, min(start + step, size)))
 
     def _check_order(self, iterator: Any, total: int) -> None:
-        """Refuse loaders that leave out rows or change their order, as far as they tell."""
+        """Raise if a loader leaves out rows or changes their order, where that can be checked."""
         batches: Any = getattr(iterator, "batch_sampler", None)
         streams = torch.utils.data.IterableDataset
         if batches is None or isinstance(getattr(iterator, "dataset", None), streams):
@@ -257,11 +251,11 @@ class Net:
             raise ValueError(
                 "iterator_valid must give each row once and in order (no shuffle, sampler or "
                 f"drop_last), as draws belong to rows. Got {len(order)} of {total} rows, starting "
-                f"with {order[:3]}, in {self.name} in {self.owner}."
+                f"with {order[:3]}, in {self.name} in {self.caller}."
             )
 
-    def outputs(self, inputs: Any, mode: Any = None) -> Any:
-        """Return the outputs of one forward pass, (n_rows, n_classes) or (n_rows[, n_targets]).
+    def forward(self, inputs: Any, mode: Any = None) -> Any:
+        """Return what one forward pass returns, unchecked.
 
         Parameters
         ----------
@@ -271,16 +265,26 @@ class Net:
             Entered for the forward pass alone.
         """
         state = dict(self._state)
-        # Buffers that a forward pass writes into do not make it another function.
+        # Buffers that a forward pass writes to do not change the function.
         state |= {name: state[name].clone() for name, _ in self._body.named_buffers()}
         around = nullcontext() if mode is None else mode
-        # Copies: some layers write into what they are given.
-        raw = torch.func.functional_call(self._body, state, (copied(inputs), around))
+        # Copies: some layers write to their inputs.
+        return torch.func.functional_call(self._body, state, (copied(inputs), around))
+
+    def outputs(self, inputs: Any, mode: Any = None) -> Any:
+        """Return the outputs of one forward pass, (n_rows, n_classes) or (n_rows[, n_targets]).
+
+        Parameters
+        ----------
+        inputs, mode
+            As in :meth:`forward`.
+        """
+        raw = self.forward(inputs, mode)
         output = raw[0] if isinstance(raw, tuple | list) else raw
         if not isinstance(output, torch.Tensor):
             raise UnsupportedModelError(
                 f"{self.name} must return a tensor, or a tuple that starts with one. Got "
-                f"{type(output).__name__} in {self.owner}."
+                f"{type(output).__name__} in {self.caller}."
             )
         nonlinearity = self.nonlinearity
         if nonlinearity is None and self.skorch:
@@ -290,17 +294,17 @@ class Net:
     def _shaped(self, output: Any) -> Any:
         if not output.is_floating_point():
             raise UnsupportedModelError(
-                f"{self.name} must return real numbers. Got {output.dtype} in {self.owner}."
+                f"{self.name} must return real numbers. Got {output.dtype} in {self.caller}."
             )
         if output.ndim == 2 and output.shape[1] == 1:
             output = output[:, 0]
-        if self.kind == "proba" and output.ndim == 1:  # of the second of two classes
+        if self.kind == "proba" and output.ndim == 1:  # probability of the second of two classes
             output = torch.stack([1 - output, output], dim=1)
         if output.ndim not in ((2,) if self.kind == "proba" else (1, 2)):
             rule = "(n_rows, n_classes)" if self.kind == "proba" else "(n_rows[, n_targets])"
             raise UnsupportedModelError(
                 f"{self.name} must return outputs of shape {rule}. Got {tuple(output.shape)} in "
-                f"{self.owner}."
+                f"{self.caller}."
             )
         return output
 
@@ -314,9 +318,9 @@ class Net:
     def _as_tensors(self, rows: Any) -> Any:
         """Return rows for a bare module: on its device, floats in its dtype."""
         if isinstance(rows, Mapping):
-            return {name: self._as_tensors(part) for name, part in rows.items()}
+            return {name: self._as_tensors(values) for name, values in rows.items()}
         if isinstance(rows, tuple):
-            return tuple(self._as_tensors(part) for part in rows)
+            return tuple(self._as_tensors(values) for values in rows)
         rows = rows if isinstance(rows, torch.Tensor) else torch.as_tensor(np.asarray(rows))
         known = next((t for t in self._state.values() if t.is_floating_point()), rows)
         dtype = known.dtype if rows.is_floating_point() else rows.dtype
@@ -324,7 +328,7 @@ class Net:
 
 
 class _Body(torch.nn.Module):
-    """All modules of a net under one roof, for passes with weights that are handed in."""
+    """All modules of a net in one module, for passes with given weights."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -350,7 +354,7 @@ def _is_initialized(net: Any) -> bool:
 
 
 def _shared(net: Any) -> Any:
-    """Return a skorch net of the same modules, which a later fit gives new ones.
+    """Return a skorch net with the same modules; a later fit of the original replaces its own.
 
     Copies by the copy module would copy the modules too.
     """
@@ -359,17 +363,17 @@ def _shared(net: Any) -> Any:
     return shared
 
 
-def _kind(model: Any, kind: NetKind | None, owner: str) -> NetKind:
-    """Return what a net predicts: what it was said to predict, else what its class tells."""
+def _net_kind(model: Any, kind: NetKind | None, caller: str) -> NetKind:
+    """Return the kind of a net's predictions: `kind`, or that of its class."""
     if kind is None:
         return (
             "value" if not isinstance(model, torch.nn.Module) and is_regressor(model) else "proba"
         )
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, or None. Got {kind!r} in {owner}.")
+    if kind not in NET_KINDS:
+        raise ValueError(f"kind must be one of {NET_KINDS}, or None. Got {kind!r} in {caller}.")
     sorts = {"proba": is_regressor, "value": is_classifier}
     if not isinstance(model, torch.nn.Module) and sorts[kind](model):
         raise ValueError(
-            f"kind must be what {name_of(model)} predicts, or None. Got {kind!r} in {owner}."
+            f"kind must be what {name_of(model)} predicts, or None. Got {kind!r} in {caller}."
         )
     return kind

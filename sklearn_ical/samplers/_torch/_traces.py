@@ -1,4 +1,4 @@
-"""What asking or training a net leaves behind, modes and generators, and how it is undone."""
+"""Modes and generators, which nets change when they predict or are trained, and restoring them."""
 
 import random
 from collections.abc import Iterator
@@ -10,15 +10,15 @@ import torch
 
 
 @contextmanager
-def untouched(model: Any) -> Iterator[None]:
-    """Bring back the modes of a net's modules and all global generators at the end."""
+def preserving_net(model: Any) -> Iterator[None]:
+    """Restore the modes of a net's modules and all global generators at the end."""
     if isinstance(model, torch.nn.Module):
         held: list[Any] = [model]
     else:
         names = [f"{name}_" for name in (*model._modules, *model._criteria)]
         held = [getattr(model, name, None) for name in names]
-    parts = (part for m in held if isinstance(m, torch.nn.Module) for part in m.modules())
-    modes = [(module, module.training) for module in parts]
+    roots = (root for root in held if isinstance(root, torch.nn.Module))
+    modes = [(module, module.training) for root in roots for module in root.modules()]
     with same_generators():
         try:
             yield
@@ -29,7 +29,7 @@ def untouched(model: Any) -> Iterator[None]:
 
 @contextmanager
 def seeded_generators(seed: int) -> Iterator[None]:
-    """Seed all global generators, and bring them back at the end."""
+    """Seed all global generators, and restore them at the end."""
     with same_generators():
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
@@ -39,7 +39,7 @@ def seeded_generators(seed: int) -> Iterator[None]:
 
 @contextmanager
 def same_generators() -> Iterator[None]:
-    """Bring back all global generators at the end."""
+    """Restore all global generators at the end."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):

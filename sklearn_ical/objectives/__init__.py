@@ -1,0 +1,1 @@
+"""What is maximized: objectives of batches, without user-facing classes."""

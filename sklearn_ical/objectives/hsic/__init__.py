@@ -1,0 +1,1 @@
+"""Dependence of predictions, measured by HSIC."""
