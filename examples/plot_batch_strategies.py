@@ -1,16 +1,17 @@
 """
-Six ways to fill a batch
-========================
+Six strategies for batches
+==========================
 
-Rows that are alike have like utilities, so the ten best rows taken one by one may be ten times the
-same question. Strategies that choose a batch together know what was picked before. Here they choose
-from a pool with a knot of near-duplicates in it.
+Similar rows have similar utilities, so the ten rows with the highest scores may be near-duplicates.
+Batch strategies take earlier picks into account. Here they are compared on a pool that contains a
+cluster of near-duplicates.
 """
 
 # %%
-# A pool with a knot
-# ------------------
-# Each blob is one class. The knot is 40 times nearly the same row, in the middle between the blobs.
+# A pool with near-duplicates
+# ---------------------------
+# Each blob is one class. The cluster has 40 near-duplicates of one row, in the middle between the
+# blobs.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,23 +32,23 @@ rng = np.random.default_rng(2)
 centers = np.array([[-2.0, -1.2], [2.0, -1.2], [0.0, 2.0]])
 y_blobs = np.repeat([0, 1, 2], 150)
 X_blobs = centers[y_blobs] + rng.normal(size=(450, 2))
-knot = rng.normal(scale=0.06, size=(40, 2))
+cluster = rng.normal(scale=0.06, size=(40, 2))
 
 of_class = [np.flatnonzero(y_blobs == label) for label in range(3)]
 labeled = np.concatenate([rng.choice(rows, 8, replace=False) for rows in of_class])
 X_labeled, y_labeled = X_blobs[labeled], y_blobs[labeled]
 rest = np.delete(X_blobs, labeled, axis=0)
-X_pool = np.vstack([rest, knot])
-in_knot = np.repeat([False, True], [len(rest), len(knot)])
+X_pool = np.vstack([rest, cluster])
+in_cluster = np.repeat([False, True], [len(rest), len(cluster)])
 
 # %%
 # One forest, six strategies
 # --------------------------
-# BALD scores each row alone. BatchBALD scores batches, by what their labels say *together* about
-# which tree is right; the log determinant does so by the covariance of the trees' probabilities.
-# The stochastic strategy draws rows with probabilities in proportion to their BALD scores. The last
-# two look at uncertain rows only: FASS takes those that stand for many others in the input space,
-# and the filter leaves the choice among them to a strategy of your own liking.
+# BALD scores each row on its own. BatchBALD scores batches, by the information of their *joint*
+# labels about which tree is right; the log determinant uses the covariance of the trees'
+# probabilities instead. The stochastic strategy samples rows with probabilities proportional to
+# their BALD scores. The last two only consider uncertain rows: FASS picks those that represent many
+# others in the input space, and the filter chooses among them by another strategy.
 
 forest = RandomForestClassifier(200, min_samples_leaf=2, random_state=0)
 forest.fit(X_labeled, y_labeled)
@@ -63,9 +64,9 @@ strategies = {
 picks = {name: strategy.query(forest, X_pool, 10) for name, strategy in strategies.items()}
 
 # %%
-# Where the labels would go
-# -------------------------
-# The darker the background, the more the trees disagree: the BALD score of each place, in nats.
+# The picks
+# ---------
+# The darker the background, the more the trees disagree: the BALD score at each point, in nats.
 
 axis = np.linspace(-5, 5, 101)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -82,14 +83,15 @@ for ax, (name, indices) in zip(axes.flat, picks.items(), strict=True):
         ax.scatter(x, y, 44, "#009E73", marker=marker, label=f"labeled, class {label}", **edge)
     x, y = X_pool[indices].T
     ax.scatter(x, y, 75, "#E69F00", alpha=0.8, edgecolors="black", label="picked")
-    ax.set_title(f"{name}: {in_knot[indices].sum()} of 10 in the knot", size=11)
+    ax.set_title(f"{name}: {in_cluster[indices].sum()} of 10 in the cluster", size=11)
     ax.set_aspect("equal")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 plt.show()
 
 # %%
-# BALD comes back to the knot, where the trees disagree most. BatchBALD has learned from its first
-# pick there what the others would tell. It and the log determinant spread over the ways in which
-# trees can disagree, chance spreads over wherever they do. FASS and the filter stay where entropy
-# is large, and there take rows that differ from each other: FASS in what they are, the filtered log
-# determinant in what the trees say of them.
+# BALD picks rows of the cluster repeatedly, as the trees disagree most there. For BatchBALD, the
+# first pick in the cluster already provides the information of the others. BatchBALD and the log
+# determinant pick rows on which the trees disagree in different ways; the stochastic strategy picks
+# rows everywhere that they disagree. FASS and the filter stay where the entropy is large, and pick
+# rows there that differ from each other: FASS in their features, the filtered log determinant in
+# the predictions of the trees.

@@ -2,17 +2,17 @@
 The first batch of four strategies
 ==================================
 
-A forest has seen a few labels, and ten more can be bought. Which rows are they spent on? The pool
-is made to show how strategies choose: three overlapping classes, a knot of near-duplicates where
-they meet, and a few outliers. How well a model learns from such choices is another question, which
-one batch cannot answer.
+A forest was fitted on a few labels, and ten more rows can be labeled. Which ones? The pool is
+designed to show how strategies choose: it has three overlapping classes, a cluster of
+near-duplicates where they meet, and a few outliers. How much a model improves by these choices is a
+different question, which a single batch cannot answer.
 """
 
 # %%
-# A pool with a knot and outliers
-# -------------------------------
-# Each blob is one class. The knot is 40 times nearly the same row, in the middle between the blobs;
-# the outliers lie far from everything.
+# A pool with near-duplicates and outliers
+# ----------------------------------------
+# Each blob is one class. The cluster has 40 near-duplicates of one row, in the middle between the
+# blobs; the outliers are far from all other rows.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,21 +25,21 @@ rng = np.random.default_rng(2)
 centers = np.array([[-2.0, -1.2], [2.0, -1.2], [0.0, 2.0]])
 y_blobs = np.repeat([0, 1, 2], 150)
 X_blobs = centers[y_blobs] + rng.normal(size=(450, 2))
-knot = rng.normal(scale=0.06, size=(40, 2))
+cluster = rng.normal(scale=0.06, size=(40, 2))
 outliers = np.array([[-4.8, 4.2], [4.8, 4.0], [4.9, -4.2], [-4.7, -4.4], [0.3, -4.6]])
 
 of_class = [np.flatnonzero(y_blobs == label) for label in range(3)]
 labeled = np.concatenate([rng.choice(rows, 8, replace=False) for rows in of_class])
 X_labeled, y_labeled = X_blobs[labeled], y_blobs[labeled]
 rest = np.delete(X_blobs, labeled, axis=0)
-X_pool = np.vstack([rest, knot, outliers])
-in_knot = np.repeat([False, True, False], [len(rest), len(knot), len(outliers)])
+X_pool = np.vstack([rest, cluster, outliers])
+in_cluster = np.repeat([False, True, False], [len(rest), len(cluster), len(outliers)])
 
 # %%
 # One fitted model, four strategies
 # ---------------------------------
-# The trees of the forest are the posterior draws. Leaves of two rows or more keep some of their
-# probabilities away from 0 and 1.
+# The trees of the forest are the posterior draws. With at least two rows in each leaf, some of
+# their probabilities are not 0 or 1.
 
 forest = RandomForestClassifier(200, min_samples_leaf=2, random_state=0)
 forest.fit(X_labeled, y_labeled)
@@ -53,8 +53,8 @@ strategies = {
 picks = {name: strategy.query(forest, X_pool, 10) for name, strategy in strategies.items()}
 
 # %%
-# Where the labels would go
-# -------------------------
+# The picks
+# ---------
 # The darker the background, the less certain the forest is of the class: the entropy of its mean
 # prediction, in nats.
 
@@ -73,15 +73,15 @@ for ax, (name, indices) in zip(axes.flat, picks.items(), strict=True):
         ax.scatter(x, y, 44, "#009E73", marker=marker, label=f"labeled, class {label}", **edge)
     x, y = X_pool[indices].T
     ax.scatter(x, y, 75, "#E69F00", alpha=0.8, edgecolors="black", label="picked")
-    ax.set_title(f"{name}: {in_knot[indices].sum()} of 10 picks in the knot", size=11)
+    ax.set_title(f"{name}: {in_cluster[indices].sum()} of 10 picks in the cluster", size=11)
     ax.set_aspect("equal")
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5)
 plt.show()
 
 # %%
-# Random takes rows where they are dense. The other three look for doubt, each in its own sense, and
-# here all three come back to the knot: rows that are nearly alike are nearly equally useful, and
-# none of the three lowers the value of a row because one like it was picked before. ICAL in
-# particular asks which rows tell most about the rest of the pool, and 40 rows that share one doubt
-# are a good part of it. Where near-duplicates are not worth a label each, offer one row of each
-# group with ``candidates=``; the pool that ICAL compares with stays whole.
+# Random picks are in dense regions. The other three strategies look for different kinds of
+# uncertainty, and here all three pick many rows of the cluster: near-duplicates have nearly the
+# same utility, and none of the three lowers the utility of a row after a similar one was picked.
+# ICAL in particular looks for rows that are informative about the rest of the pool, and the 40
+# near-duplicates are a considerable part of it. If near-duplicates should not all be labeled, pass
+# one row of each group as ``candidates=``; ICAL still compares them with the whole pool.

@@ -1,4 +1,4 @@
-"""The table of the paper's experiments as data, at full size and at a small one; it runs nothing.
+"""The table of the paper's experiments as data, at full and at small scale; it runs nothing.
 
 Numbers of images count different images: with `n_repeats`, the pool and the validation rows are
 that many times as large.
@@ -163,7 +163,7 @@ EXPERIMENTS = {
 
 
 def small(row: Experiment) -> Experiment:
-    """Return a row cut down to minutes on one core: fewer images, narrower nets, short epochs."""
+    """Return a smaller row, for minutes on one core: fewer images, narrower nets, short epochs."""
     few = replace(
         row,
         width=row.width // 2,

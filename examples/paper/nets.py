@@ -79,7 +79,7 @@ class EmnistCNN(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Two convolutions of 3 x 3 with batch normalization, and a way around them."""
+    """Two convolutions of 3 x 3 with batch normalization, and a skip connection."""
 
     def __init__(self, n_in: int, n_out: int, stride: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a run leaves behind: two files of results and a table; nothing is computed anew."""
+"""The output of a run: two files of results and a table; nothing is computed again."""
 
 import csv
 from collections.abc import Iterable

@@ -1,10 +1,11 @@
 """Run an experiment of the paper: ``python examples/paper/run.py mnist --data-home FOLDER``.
 
-The experiments are the rows of the table in experiments.py. At full size a row needs the full
-files and a GPU or days; ``--scale small`` takes minutes on one core and tells little: fewer images,
-narrower nets, shorter epochs, fewer rounds and seeds. The folder of the results gets
+The experiments are the rows of the table in experiments.py. At full scale an experiment needs the
+full files and a GPU, or days; ``--scale small`` takes minutes on one core but is not conclusive: it
+has fewer images, narrower nets, shorter epochs, fewer rounds and fewer seeds. The folder of the
+results gets
 
-- checkpoints: one file for each strategy and seed. Killed, the same command goes on from there;
+- checkpoints: one file for each strategy and seed. If it is killed, the same command resumes;
 - rounds.csv: labels, different images among them, test accuracy, test NLL and mean entropy of the
   unlabeled pool in nats, for each strategy, seed and round. All of them are of means over draws;
 - classes.csv: how often each class was acquired.

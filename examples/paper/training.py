@@ -86,11 +86,11 @@ class DropoutClassifier(ClassifierMixin, BaseEstimator):
             self.net_ = self._make_net(len(X), stop).fit(X, y)
         n_epochs = sum("valid_acc" in epoch for epoch in self.net_.history)
         if n_epochs < self.max_epochs and stop.misses_ < self.patience:
-            raise KeyboardInterrupt  # which skorch takes for a wish to train no longer
+            raise KeyboardInterrupt  # skorch ended the training without raising it
         return self
 
     def draw(self, n_draws: int | None = None, random_state: Any = None) -> Any:
-        """Fix dropout masks as posterior draws, as strategies ask for them."""
+        """Fix dropout masks as posterior draws."""
         check_is_fitted(self)
         n_draws = self.n_draws if n_draws is None else n_draws
         return MCDropoutSampler(self.net_).draw(n_draws, random_state)
