@@ -117,7 +117,7 @@ def numeric_rows(X: Any, name: str, caller: str, way_out: str) -> Any:
     message of an error: what to do about other rows.
     """
     rule = f"{name} must hold numbers without NaN or infinity"
-    found = type(X).__name__
+    container = type(X).__name__
     if sparse.issparse(X):
         rows = sliceable(X)
         if not rows.has_canonical_format:
@@ -129,18 +129,18 @@ def numeric_rows(X: Any, name: str, caller: str, way_out: str) -> Any:
             rows = np.asarray(X)
         except ValueError as err:
             raise ValueError(
-                f"{rule}. Got a {found} of rows of unequal length in {caller}; {way_out}."
+                f"{rule}. Got a {container} of rows of unequal length in {caller}; {way_out}."
             ) from err
         rows = _without_objects(rows)
         numbers_held = rows
     if numbers_held.dtype.kind not in "biuf":
         raise TypeError(
-            f"{rule}. Got a {found} of dtype {numbers_held.dtype} in {caller}; {way_out}."
+            f"{rule}. Got a {container} of dtype {numbers_held.dtype} in {caller}; {way_out}."
         )
     wrong = ~np.isfinite(numbers_held)
     if wrong.any():
         raise ValueError(
-            f"{rule}. Got a {found} with {numbers_held[wrong][0]} in {caller}; {way_out}."
+            f"{rule}. Got a {container} with {numbers_held[wrong][0]} in {caller}; {way_out}."
         )
     return rows if sparse.issparse(X) else rows.reshape(len(rows), math.prod(rows.shape[1:]))
 

@@ -525,7 +525,7 @@ def test_check_refuses_its_broken_sampler(name: str, broken: Any) -> None:
 
 def test_votes_against_the_model_are_refused() -> None:
     voters, model = wrong_votes()
-    with pytest.raises(AssertionError, match=r"^check_mean: Expected most votes for what"):
+    with pytest.raises(AssertionError, match=r"^check_mean: Expected most votes for the model"):
         check_sampler(voters, X, model=model)
 
 

@@ -184,6 +184,6 @@ def compare(asked: Comparison) -> None:
     rules, fit_seconds, query_seconds). learning_curves.png shows the scores. The folder runs has
     the labels bought in each run, from which --resume continues.
     """
-    from sklearn_ical.cli._curves import run
+    from sklearn_ical.cli._curves import run_comparison
 
-    run(asked)
+    run_comparison(asked)

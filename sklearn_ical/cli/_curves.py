@@ -31,7 +31,7 @@ BASELINE = "random"
 NOT_IN_CSV = ("n_refused", "positions", "labels")
 
 
-def run(asked: Comparison) -> None:
+def run_comparison(asked: Comparison) -> None:
     """Run the comparison, print its table and write its files."""
     from rich.console import Console
 

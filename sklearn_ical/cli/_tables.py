@@ -183,8 +183,8 @@ def _read_parquet(source: str, id_column: str | None) -> Table:
     check_distinct(columns, source)
     ids = None
     if id_column is not None:
-        found = content.column(place_of(id_column, columns, source, "--id-column")).to_pylist()
-        ids = ["" if value is None else str(value) for value in found]
+        values = content.column(place_of(id_column, columns, source, "--id-column")).to_pylist()
+        ids = ["" if value is None else str(value) for value in values]
     return Table(source, content.to_pandas(), ids)
 
 
@@ -206,12 +206,12 @@ def _load_numpy(source: str) -> Any:
 
 def _key_of(arrays: Any, key: str | None, source: str) -> str:
     """Return the key of the pool's rows."""
-    found = _key_of_rows(arrays.files) if key is None else key
-    if found not in arrays.files:
+    chosen = _key_of_rows(arrays.files) if key is None else key
+    if chosen not in arrays.files:
         raise CommandError(
             f"--key must name an array of {source}: {quoted(arrays.files)}. Got {key!r}."
         )
-    return str(found)
+    return str(chosen)
 
 
 def _key_of_rows(keys: list[str]) -> str | None:

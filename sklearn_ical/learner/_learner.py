@@ -47,7 +47,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     It is a classifier if `estimator` is one, a regressor if `estimator` is one, and can be used
     wherever scikit-learn accepts these.
 
-    Read more in the :ref:`User Guide <learner>`.
+    Read more in the :ref:`User Guide <active_learner>`.
 
     Parameters
     ----------

@@ -87,9 +87,9 @@ class ClassCoverage:
         classes = self._class[self._at[slots]]
         stale = self._seen[slots] != self._version[classes]
         for y in np.unique(classes[stale]).tolist():
-            mine = slots[stale & (classes == y)]
-            self._gains[mine] = self._groups[y].gains(self._at[mine] - self._starts[y])
-            self._seen[mine] = self._version[y]
+            outdated = slots[stale & (classes == y)]
+            self._gains[outdated] = self._groups[y].gains(self._at[outdated] - self._starts[y])
+            self._seen[outdated] = self._version[y]
         return self._gains[slots], self.error
 
     def exact(self, slots: np.ndarray) -> np.ndarray:
@@ -107,9 +107,9 @@ class ClassCoverage:
         classes = self._class[at]
         stale = self._exact_seen[copies] != self._version[classes]
         for y in np.unique(classes[stale]).tolist():
-            mine = stale & (classes == y)
-            self._exact[copies[mine]] = [
-                _less(near, distances) for _, near, distances in self._reached(y, at[mine])
+            outdated = stale & (classes == y)
+            self._exact[copies[outdated]] = [
+                _less(near, distances) for _, near, distances in self._reached(y, at[outdated])
             ]
         self._exact_seen[copies] = self._version[classes]
         return self._exact[copies][which]
@@ -148,8 +148,8 @@ class ClassCoverage:
             nearer = distances < near
             ends = np.cumsum(counts)
             for start, end in zip((ends - counts).tolist(), ends.tolist(), strict=True):
-                mine = nearer[start:end]
-                yield covered[start:end][mine], near[start:end][mine], distances[start:end][mine]
+                kept = nearer[start:end]
+                yield covered[start:end][kept], near[start:end][kept], distances[start:end][kept]
 
     def _largest_distance(self, rows: Any, norms: np.ndarray, covered: np.ndarray) -> float:
         """Return the largest squared distance between covered rows.
@@ -214,8 +214,8 @@ class _Group:
         """Return what each row adds to an empty batch, from sums over the class."""
         n_covered = len(self.near)
         total = _column_sums(self._covered)
-        own = self.near.sum() - self._norms[:n_covered].sum()
-        return own - n_covered * self._norms + 2 * (self._rows @ total)
+        first = self.near.sum() - self._norms[:n_covered].sum()
+        return first - n_covered * self._norms + 2 * (self._rows @ total)
 
     def gains(self, rows: np.ndarray) -> np.ndarray:
         """Return what each of some rows adds, (n_rows,)."""

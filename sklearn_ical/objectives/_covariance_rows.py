@@ -218,13 +218,13 @@ def set_noise(rows: CovarianceRows, noise: Real | str) -> np.ndarray:
 def noise_of_rows(rows: CovarianceRows, blocks: np.ndarray, name: str, caller: str) -> np.ndarray:
     """Return the noise of each row, (n_points, n_blocks): its own, or that of each block."""
     shape = (rows.n_points, rows.n_blocks)
-    own = rows.noise_variance
-    if own is None:
+    noise = rows.noise_variance
+    if noise is None:
         return np.broadcast_to(blocks, shape)
-    if not (own > 0).all():
+    if not (noise > 0).all():
         raise ValueError(
-            f"noise_variance of {name} must be > 0. Got {float(own.min())!r} in {caller}; leave it "
-            "out to use the parameter noise."
+            f"noise_variance of {name} must be > 0. Got {float(noise.min())!r} in {caller}; leave "
+            "it out to use the parameter noise."
         )
     per_block = rows.n_outputs // rows.n_blocks
-    return np.broadcast_to(per_block * own[:, None], shape)
+    return np.broadcast_to(per_block * noise[:, None], shape)

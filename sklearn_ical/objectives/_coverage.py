@@ -221,8 +221,8 @@ class ConcaveCoverage(_Columns):
         return (self._state + columns) ** self._gamma - self._state**self._gamma
 
     def _terms(self, column: np.ndarray, state: np.ndarray) -> list[float]:
-        some = column > 0
-        after, before = (state + column)[some] ** self._gamma, state[some] ** self._gamma
+        added = column > 0
+        after, before = (state + column)[added] ** self._gamma, state[added] ** self._gamma
         return [*after.tolist(), *(-before).tolist()]
 
     def _joined(self, column: Array) -> Array:

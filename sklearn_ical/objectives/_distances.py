@@ -94,9 +94,9 @@ def products(a: Any, b: Any) -> np.ndarray:
 def sums_of_runs(values: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return the sums of consecutive runs of values, which end where the next begins."""
     sums = np.zeros(len(ends) - 1)
-    some = np.diff(ends) > 0
-    if some.any():
-        sums[some] = np.add.reduceat(values, ends[:-1][some])
+    nonempty = np.diff(ends) > 0
+    if nonempty.any():
+        sums[nonempty] = np.add.reduceat(values, ends[:-1][nonempty])
     return sums
 
 
@@ -165,7 +165,7 @@ def neighbor_distances(
         means[part] = distances.mean(axis=1)
         # Products may take a wrong neighbor, whose squared distance is larger by two errors.
         excess = 2 * rounding_of_products(n_features) * (norms[own, None] + norms.max())
-        some = distances > 0
-        shift = np.divide(excess, distances, where=some, out=np.zeros_like(distances))
+        positive = distances > 0
+        shift = np.divide(excess, distances, where=positive, out=np.zeros_like(distances))
         errors[part] = np.minimum(shift, distances).mean(axis=1)
     return means, errors + (rounding_of_distances(n_features) + n_neighbors * 2.0**-52) * means

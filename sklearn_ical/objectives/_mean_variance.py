@@ -88,9 +88,9 @@ def _shared_variance(posterior: PosteriorVariance, reference: CovarianceRows) ->
         outer = reference.reduce(outer_products, n_columns=width)
 
         def squares(features: Array, part: slice = part, outer: Array = outer) -> np.ndarray:
-            own = _first_block(features)
-            xp = _array.namespace(own)
-            return _array.to_host(xp.sum((own @ outer) * own[:, part], axis=1))
+            block = _first_block(features)
+            xp = _array.namespace(block)
+            return _array.to_host(xp.sum((block @ outer) * block[:, part], axis=1))
 
         shared += rows.map(squares, posterior.positions, n_columns=width)
     return shared / reference.n_points
@@ -103,8 +103,8 @@ def _updated(
     column = posterior.columns[-1:]  # (1, 1, size)
 
     def product(features: Array) -> Array:
-        own = _first_block(features)
-        return (own @ column[0, ...].T).T @ own
+        block = _first_block(features)
+        return (block @ column[0, ...].T).T @ block
 
     moved = reference.reduce(product) / reference.n_points  # v'T
     before = posterior.columns.n_columns - 1
@@ -128,9 +128,9 @@ def _of_chosen(
     Their noisy covariance, and their mean products of covariances with the reference rows.
     """
     features = posterior.rows.take(posterior.positions[slots])
-    own = _first_block(features)
-    projected = posterior.project(own[None, ...], n_known)
-    kernel = _array.to_host(projected[0, ...] @ own.T)
+    block = _first_block(features)
+    projected = posterior.project(block[None, ...], n_known)
+    kernel = _array.to_host(projected[0, ...] @ block.T)
     noise = np.maximum(posterior.noise[slots, 0], posterior.error)
 
     def squares(features: Array) -> np.ndarray:

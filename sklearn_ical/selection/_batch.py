@@ -195,8 +195,8 @@ def best_per_cost(
         slots = np.flatnonzero(fits)
         threshold = _array.kth_largest(lower[slots], min(n_sure, len(slots)))
         shortlist = slots[upper[slots] >= threshold]
-        found = values[shortlist] if exact is None else exact(shortlist)
-        order, quotients = _order_per_cost(found, costs[shortlist])
+        exact_scores = values[shortlist] if exact is None else exact(shortlist)
+        order, quotients = _order_per_cost(exact_scores, costs[shortlist])
         # All down to the last one surely above the threshold are above all that are left out.
         last = np.flatnonzero(lower[shortlist[order]] >= threshold)[-1]
         seen = shortlist[order[: last + 1]]

@@ -55,7 +55,7 @@ def compare_strategies(
     same random state in each round, so differences between strategies are not due to chance. A run
     that fails is reported and does not affect the others.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <compare_strategies>`.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class Summary:
 class ComparisonResult:
     """All runs of a comparison; ``print(comparison)`` shows their summary.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <compare_strategies>`.
 
     Attributes
     ----------

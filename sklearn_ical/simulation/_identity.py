@@ -83,12 +83,12 @@ def describe_data(X: Any) -> Any:
 def differences(theirs: Any, ours: Any) -> list[str]:
     """Return the differences, such as "strategy.n_reference is 200 there and 100 here"."""
     there, here = dict(_flat(theirs, "")), dict(_flat(ours, ""))
-    found = []
+    different = []
     for key in dict.fromkeys([*there, *here]):
         if key not in there or key not in here or there[key] != here[key]:
             old, new = (repr(d[key]) if key in d else "absent" for d in (there, here))
-            found.append(f"{key} is {old} there and {new} here")
-    return found
+            different.append(f"{key} is {old} there and {new} here")
+    return different
 
 
 def _flat(value: Any, key: str) -> Iterator[tuple[str, Any]]:

@@ -53,10 +53,10 @@ class Journal:
         event = self._recorded[self._next]
         content = event.get(kind) if isinstance(event, dict) else None
         if not isinstance(content, dict) or not KEYS[kind] <= content.keys():
-            found = ", ".join(map(repr, event)) if isinstance(event, dict) else repr(event)
+            held = ", ".join(map(repr, event)) if isinstance(event, dict) else repr(event)
             raise CheckpointError(
                 f"{self.path} is not a checkpoint of one simulation: line {self._next + 2} should "
-                f"hold {kind!r} and holds {found}. Move it away to start again."
+                f"hold {kind!r} and holds {held}. Move it away to start again."
             )
         self._next += 1
         return content
@@ -97,11 +97,11 @@ class Journal:
         """Raise if the checkpoint was written by another simulation."""
         if self._seed_is_free:
             self.header["random_state"] = theirs.get("random_state")
-        found = differences(theirs, self.header)
-        if found:
-            more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+        different = differences(theirs, self.header)
+        if different:
+            more = f", and {len(different) - 3} more" if len(different) > 3 else ""
             raise CheckpointError(
-                f"checkpoint {self.path} belongs to another simulation: {'; '.join(found[:3])}"
+                f"checkpoint {self.path} belongs to another simulation: {'; '.join(different[:3])}"
                 f"{more}. Pass what it was made with, or another path. "
                 "sklearn_ical.simulation.read_checkpoint returns what it holds."
             )

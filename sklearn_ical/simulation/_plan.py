@@ -230,13 +230,13 @@ def _check_test(X: Any, y: np.ndarray | None, X_test: Any, y_test: Any, caller: 
             )
     if X_test is None or not (hasattr(X, "columns") and hasattr(X_test, "columns")):
         return X_test
-    names, found = list(X.columns), list(X_test.columns)
-    if sorted(map(str, names)) != sorted(map(str, found)):
-        odd = set(map(str, names)) ^ set(map(str, found))
+    names, test_names = list(X.columns), list(X_test.columns)
+    if sorted(map(str, names)) != sorted(map(str, test_names)):
+        odd = set(map(str, names)) ^ set(map(str, test_names))
         raise ValueError(
             f"X_test must have the columns of X. Got {sorted(odd)} in only one of them in {caller}."
         )
-    return X_test if names == found else X_test[names]
+    return X_test if names == test_names else X_test[names]
 
 
 def _check_features(features: Any, n_points: int, caller: str) -> Any:

@@ -62,7 +62,7 @@ class SimulationResult:
 
     Two results are equal if everything but their wall times is.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <simulate>`.
 
     Parameters
     ----------
@@ -107,14 +107,14 @@ class SimulationResult:
     @property
     def positions(self) -> np.ndarray:
         """Rows of `X` with a label, in the order they were bought; intp, (n_labeled,)."""
-        found = [row for record in self.rounds for row in record.positions]
-        return np.array([*found, *(row for row, _ in self.pending)], dtype=np.intp)
+        positions = [row for record in self.rounds for row in record.positions]
+        return np.array([*positions, *(row for row, _ in self.pending)], dtype=np.intp)
 
     @property
     def labels(self) -> np.ndarray:
         """The labels of `positions`, (n_labeled,) or (n_labeled, n_outputs)."""
-        found = [label for record in self.rounds for label in record.labels]
-        return np.array([*found, *(label for _, label in self.pending)])
+        labels = [label for record in self.rounds for label in record.labels]
+        return np.array([*labels, *(label for _, label in self.pending)])
 
     @property
     def refused(self) -> np.ndarray:

@@ -98,8 +98,8 @@ class Evaluation:
             model = _with_classes_of(model, y)
             if isinstance(self._scorers, Mapping):
                 return {n: self._try(n, scorer, model, X, y) for n, scorer in self._scorers.items()}
-            found: Any = self._try("score", self._scorers, model, X, y)
-        return found if isinstance(found, dict) else {"score": found}
+            scores: Any = self._try("score", self._scorers, model, X, y)
+        return scores if isinstance(scores, dict) else {"score": scores}
 
     def _undefined(self) -> dict[str, float]:
         names = ("score",) if self.names is None else self.names
@@ -109,13 +109,13 @@ class Evaluation:
     def _try(name: str, scorer: Callable[..., Any], *arguments: Any) -> Any:
         """Return a score, NaN where it is not defined; raise errors not due to the data."""
         try:
-            found = scorer(*arguments)
+            score = scorer(*arguments)
         except ValueError as error:
             _warn_failed(name, error)
             return math.nan
-        if isinstance(found, Mapping):
-            return {str(k): float(v) for k, v in found.items()}
-        return float(found)
+        if isinstance(score, Mapping):
+            return {str(k): float(v) for k, v in score.items()}
+        return float(score)
 
 
 def _mean_defined(values: list[float]) -> float:

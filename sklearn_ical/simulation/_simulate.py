@@ -68,7 +68,7 @@ def simulate(
     In each round, the strategy chooses among the rows without a label, their labels are bought, and
     a new clone of the estimator is fitted on all labels so far. Arguments are never changed.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <simulate>`.
 
     Parameters
     ----------
@@ -259,9 +259,9 @@ class _Loop:
             scores={},
             query_seconds=query_seconds,
         )
-        found = self.journal.recorded("round")
-        if found is not None:
-            return replace(record, **found), False
+        recorded = self.journal.recorded("round")
+        if recorded is not None:
+            return replace(record, **recorded), False
         record = self._fit_and_score(r, record)
         kept = ("cost", "scores", "measures", "fit_seconds")
         self.journal.append("round", {name: getattr(record, name) for name in kept})
@@ -269,20 +269,20 @@ class _Loop:
 
     def _picks(self, r: int) -> tuple[list[int], float]:
         """Return the rows to ask for in a round and the seconds that choosing them took."""
-        found = self.journal.recorded("picks")
-        if found is None:
+        picks = self.journal.recorded("picks")
+        if picks is None:
             start = time.perf_counter()
             rows = self.plan.initial_rows(self.root) if r == 0 else self._query(r)
             seconds = 0.0 if r == 0 else time.perf_counter() - start
-            found = {"positions": rows.tolist(), "query_seconds": seconds}
-            self.journal.append("picks", found)
-        elif not self._may_ask(found["positions"]):
+            picks = {"positions": rows.tolist(), "query_seconds": seconds}
+            self.journal.append("picks", picks)
+        elif not self._may_ask(picks["positions"]):
             raise CheckpointError(
                 f"{self.journal.path} is not a checkpoint of one simulation: the rows chosen in "
-                f"round {r}, {found['positions']!r}, are not all among those without a label. Move "
+                f"round {r}, {picks['positions']!r}, are not all among those without a label. Move "
                 "it away to start again."
             )
-        return found["positions"], found["query_seconds"]
+        return picks["positions"], picks["query_seconds"]
 
     def _query(self, r: int) -> np.ndarray:
         """Choose among the rows without a label by the strategy."""
@@ -312,22 +312,22 @@ class _Loop:
 
     def _ask(self, row: int, *, initial: bool) -> None:
         """Get the label of a row, and record it before anything else happens."""
-        found = self.journal.recorded("label")
-        if found is None:
-            found = {"position": row, "label": self.plan.answer(row, initial=initial)}
-            self._check_kind(found["label"], row)
-            self.journal.append("label", found)
-        elif found["position"] != row:
+        answer = self.journal.recorded("label")
+        if answer is None:
+            answer = {"position": row, "label": self.plan.answer(row, initial=initial)}
+            self._check_kind(answer["label"], row)
+            self.journal.append("label", answer)
+        elif answer["position"] != row:
             raise CheckpointError(
                 f"{self.journal.path} is not a checkpoint of one simulation: it holds the label of "
-                f"row {found['position']} where that of row {row} was requested. Move it away to "
+                f"row {answer['position']} where that of row {row} was requested. Move it away to "
                 "start again."
             )
-        if found["label"] is None:
+        if answer["label"] is None:
             self.refused.append(row)
         else:
             self.positions.append(row)
-            self.labels.append(found["label"])
+            self.labels.append(answer["label"])
 
     def _check_kind(self, label: Any, row: int) -> None:
         """Raise, before a label is recorded, if its type differs from that of earlier labels."""
@@ -449,7 +449,7 @@ def _label_type(label: Any) -> Any:
 def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
     """Return the result in a checkpoint, without its data or estimator.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <checkpoints>`.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class StoppingRule:
     does: `measure` is called once for each round, its value is kept in the round's record, and
     `reason` depends on the records alone.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <stopping_rules>`.
     """
 
     @property
@@ -110,7 +110,7 @@ class StoppingRule:
 class TargetScore(StoppingRule):
     """Stop once a score is reached.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <stopping_rules>`.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class TargetScore(StoppingRule):
 class Patience(StoppingRule):
     """Stop when the best score has not risen for some rounds.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <stopping_rules>`.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class StablePredictions(StoppingRule):
     kappa with quadratic weights. Both are 1 for equal predictions, and NaN as long as the model
     knows one class only.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <stopping_rules>`.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class OverallUncertainty(StoppingRule):
     The measure is the mean entropy of `predict_proba` over the unlabeled rows [1]_, in nats from
     0 to log(n_classes); NaN as long as the model knows one class only.
 
-    Read more in the :ref:`User Guide <simulation>`.
+    Read more in the :ref:`User Guide <stopping_rules>`.
 
     Parameters
     ----------

@@ -424,8 +424,8 @@ def _frank_wolfe(
         alignments = vectors @ residual / norms
 
         def exact(where: np.ndarray, residual: np.ndarray = residual) -> np.ndarray:
-            found = (vectors[where] * residual).sum(axis=1) / norms[where]
-            return merge_ties(found, error)
+            alignments = (vectors[where] * residual).sum(axis=1) / norms[where]
+            return merge_ties(alignments, error)
 
         slot = int(best_k(alignments, 1, tolerance=4 * error, exact=exact).positions[0])
         direction = total / norms[slot] * vectors[slot] - reached

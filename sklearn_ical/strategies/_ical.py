@@ -223,10 +223,10 @@ class _BlockSteps:
             scores = dependence.exact(step_scores, step, slots)
             if not len(shared):
                 return scores
-            own = np.zeros(len(pool.candidates), dtype=np.int64)
-            own[shared] = counts
+            n_self = np.zeros(len(pool.candidates), dtype=np.int64)
+            n_self[shared] = counts
             with_self = self._own(slots, step)
-            return dependence.without_self(scores, with_self, own[slots], n_reference)
+            return dependence.without_self(scores, with_self, n_self[slots], n_reference)
 
         def utilities_of(scores: np.ndarray) -> np.ndarray:
             return dependence.values(scores, n_reference)
@@ -263,11 +263,11 @@ class _BlockSteps:
             int(self.step_scores.references.sizes[step]),
             float(self.step_scores.offset[step]),
         )
-        own = self.dependence.values(self._own(shared, step), 1)
+        self_values = self.dependence.values(self._own(shared, step), 1)
         left = np.maximum(size - counts, 1)
         factor, shift = np.ones(row.shape[0]), np.zeros(row.shape[0])
         factor[shared] = np.where(size > counts, size / left, 0.0)
-        shift[shared] = np.where(size > counts, counts * own / left, 0.0)
+        shift[shared] = np.where(size > counts, counts * self_values / left, 0.0)
         xp = _array.namespace(row)
         exact_row = (xp.astype(row, xp.float64) + offset) * _array.like(factor, row)
         exact_row = exact_row - _array.like(shift, row) - offset

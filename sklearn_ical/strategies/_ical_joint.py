@@ -211,13 +211,17 @@ class _Joint:
         error = rounding * float(xp.sum(xp.abs(self.relevant)))
         if self.query.normalize:
             dual = hsic_dual(joint, weights=self.weights)
-            own = xp.sum(joint * dual, axis=(1, 2))
-            some = (own > 0) & (self.own > 0)
-            own = xp.where(some, own, xp.ones_like(own))
-            root = xp.where(some, (own * self.own) ** 0.5, xp.ones_like(own))
-            value = xp.where(some, value / root, xp.zeros_like(value))
-            doubt = rounding * xp.sum(xp.abs(dual), axis=(1, 2)) / own
-            error = xp.where(some, error / root + xp.abs(value) * doubt, xp.zeros_like(error))
+            self_dependence = xp.sum(joint * dual, axis=(1, 2))
+            varies = (self_dependence > 0) & (self.own > 0)
+            self_dependence = xp.where(varies, self_dependence, xp.ones_like(self_dependence))
+            root = xp.where(
+                varies, (self_dependence * self.own) ** 0.5, xp.ones_like(self_dependence)
+            )
+            value = xp.where(varies, value / root, xp.zeros_like(value))
+            relative_error = rounding * xp.sum(xp.abs(dual), axis=(1, 2)) / self_dependence
+            error = xp.where(
+                varies, error / root + xp.abs(value) * relative_error, xp.zeros_like(error)
+            )
         return _array.to_host(value), _array.to_host(error)
 
     def _with(self, y: Array) -> Array:

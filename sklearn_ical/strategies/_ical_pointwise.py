@@ -198,12 +198,12 @@ class _Step:
             mean = (self.alone[batch.slots].sum() + self.alone) / (c + 1)
             scores = mean * gain / (c + 1)
             rounding = 8 * sys.float_info.epsilon * np.abs(scores).max()
-            doubt = self.error * gain.max() + np.abs(mean).max() * gain_error
+            value_error = self.error * gain.max() + np.abs(mean).max() * gain_error
             free = np.ones(len(scores), dtype=bool)
             free[batch.slots] = False
             better = min(size, int((free & (scores > 0)).sum()))
             if better > 0:
-                error = rounding + doubt / (c + 1)
+                error = rounding + value_error / (c + 1)
                 batch.take(scores, better, errors=error)
         left = size - (len(batch.slots) - c)
         if left > 0 and not batch.full:
@@ -247,8 +247,8 @@ class _Gains:
         none = NO_DEPENDENCE * float(self.matrix.own.max())
         if none <= 0:  # no marginal row varies
             return np.zeros(dependence.n_candidates), 0.0
-        told = d > none
-        d = np.where(told, d, max(self.ratio_floor * float(d.mean()), none))
+        dependent = d > none
+        d = np.where(dependent, d, max(self.ratio_floor * float(d.mean()), none))
         inverse = _array.like(1 / d, h)
         parts, highest = [], 0.0
         for part in _array.row_slices(h.shape[0], 24 * len(d)):

@@ -257,5 +257,5 @@ def _inverse(matrices: Array) -> Array:
 def _inverse_root(x: Array) -> Array:
     """Return 1 / sqrt(x), and 0 where x is negligible: a constant output has no scale."""
     xp = _array.namespace(x)
-    some = x > SMALLEST
-    return xp.where(some, 1 / xp.sqrt(xp.where(some, x, xp.ones_like(x))), xp.zeros_like(x))
+    varies = x > SMALLEST
+    return xp.where(varies, 1 / xp.sqrt(xp.where(varies, x, xp.ones_like(x))), xp.zeros_like(x))

@@ -178,8 +178,8 @@ def _posterior(
 ) -> PosteriorVariance:
     """Return variances of the candidates given the labels of the labeled rows."""
     blocks = set_noise(rows, noise)
-    own = noise_of_rows(rows, blocks, "samples", pool.caller)
-    posterior = PosteriorVariance(rows, pool.candidates, own[pool.candidates])
+    noises = noise_of_rows(rows, blocks, "samples", pool.caller)
+    posterior = PosteriorVariance(rows, pool.candidates, noises[pool.candidates])
     if labeled is not None:
         known = noise_of_rows(labeled, blocks, "labeled_samples", pool.caller)
         for block in _position_blocks(labeled.n_points):

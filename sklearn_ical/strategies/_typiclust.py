@@ -136,8 +136,8 @@ class TypiClustQuery(BaseQuery):
         out = np.full(pool.n_points, np.nan)
         for cluster in chosen:
             members = np.flatnonzero(clusters == cluster)
-            mine = np.intersect1d(members, pool.candidates, assume_unique=True)
-            out[mine] = typicality(features, members, mine, self.n_neighbors)
+            allowed = np.intersect1d(members, pool.candidates, assume_unique=True)
+            out[allowed] = typicality(features, members, allowed, self.n_neighbors)
         return out
 
     def _features(self, pool: Pool) -> Any:

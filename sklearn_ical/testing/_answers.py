@@ -75,13 +75,13 @@ def require_same_answers(
         return
     a, b = np.asarray(got.values), np.asarray(expected.values)
     if a.shape != b.shape:
-        found = f"shape {a.shape} instead of {b.shape}"
+        difference = f"shape {a.shape} instead of {b.shape}"
     elif np.array_equal(a, b):
-        found = f"noise variance {got.noise_variance!r} instead of {expected.noise_variance!r}"
+        difference = f"noise variance {got.noise_variance!r} instead of {expected.noise_variance!r}"
     else:
         worst = np.unravel_index(
             np.argmax(a != b if a.dtype.kind not in "f" else abs(a - b)), a.shape
         )
         place = tuple(int(i) for i in worst)
-        found = f"{a[worst]!r} instead of {b[worst]!r} at (point, draw, ...) {place}"
-    require(False, f"Expected the same predictions {what}. Got {found}. {why}")
+        difference = f"{a[worst]!r} instead of {b[worst]!r} at (point, draw, ...) {place}"
+    require(False, f"Expected the same predictions {what}. Got {difference}. {why}")

@@ -94,20 +94,20 @@ def _own(case: SamplerCase, X: Any) -> tuple[Any, list[type[Warning]]] | None:
 def containers(case: SamplerCase) -> dict[str, Any]:
     """Return the rows in other containers: in all of them if a model decides what it accepts."""
     X = case.X
-    found = {"the given container": X}
+    forms = {"the given container": X}
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub":
-        return found
+        return forms
     read_only = X.copy()
     read_only.flags.writeable = False
-    found |= {"a list": X.tolist(), "a read-only array": read_only}
+    forms |= {"a list": X.tolist(), "a read-only array": read_only}
     if case.model is None or not hasattr(case.model, "predict"):
-        return found
-    found["an array in Fortran order"] = np.asfortranarray(X)
-    found["an array of float32"] = X.astype(np.float32)
+        return forms
+    forms["an array in Fortran order"] = np.asfortranarray(X)
+    forms["an array of float32"] = X.astype(np.float32)
     for form in (sparse.csr_matrix, sparse.csr_array, sparse.csc_array, sparse.coo_array):
-        found[f"a {form.__name__}"] = form(X)
+        forms[f"a {form.__name__}"] = form(X)
     names = getattr(case.model, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
-    found |= {name: convert(X) for name, convert in frames(list(names)).items()}
+    forms |= {name: convert(X) for name, convert in frames(list(names)).items()}
     gaps = X.astype(np.float64)
     gaps[::3, 0] = np.nan
-    return found | {"an array with NaN": gaps}
+    return forms | {"an array with NaN": gaps}

@@ -66,13 +66,13 @@ def _require_subset(case: SamplerCase) -> None:
     for k in range(case.few):
         start = taken[-1] + 1 if taken else 0
         equal = (j for j in range(start, full.shape[1]) if close(part[:, k], full[:, j], rtol))
-        found = next(equal, None)
+        member = next(equal, None)
         require(
-            found is not None,
+            member is not None,
             f"Expected {case.few} of the {full.shape[1]} draws in their order. Got draw {k}, which "
             f"is none of those after {taken}. A subset of an ensemble has no member twice.",
         )
-        taken.append(int(found or 0))
+        taken.append(int(member or 0))
     functions = full.swapaxes(0, 1).reshape(full.shape[1], -1)
     if case.draws.weights is None or len(np.unique(functions, axis=0)) < len(functions):
         return  # which of two equal members was taken does not show

@@ -111,9 +111,9 @@ def check_chunked_rows(case: SamplerCase) -> None:
         parts = list(evaluate_in_chunks(case.draws, case.X, size))
         what = f"in chunks of {size} rows"
         require_same_answers(concatenate(parts), case.samples, what, why)
-    some = np.linspace(0, case.n_points - 1, 5).astype(int)
-    singles = [case.draws(case.take(slice(i, i + 1))) for i in some.tolist()]
-    require_same_answers(concatenate(singles), case.samples[some], "for rows one by one", why)
+    positions = np.linspace(0, case.n_points - 1, 5).astype(int)
+    singles = [case.draws(case.take(slice(i, i + 1))) for i in positions.tolist()]
+    require_same_answers(concatenate(singles), case.samples[positions], "for rows one by one", why)
 
 
 def check_moved_rows(case: SamplerCase) -> None:

@@ -198,11 +198,11 @@ def check_ties(strategy: Any) -> None:
         problem = usual.take(original)
         picks = choose(seeded(strategy), problem, 10)
         for row in range(4):
-            mine = picks[original[picks] == row]
-            copies = np.flatnonzero(original == row)[: len(mine)]
+            picked = picks[original[picks] == row]
+            copies = np.flatnonzero(original == row)[: len(picked)]
             why = "Rounding must not decide between equal rows: picks would depend on the machine."
             require_same(
-                mine, copies, f"among copies of one row ({kind} samples), lowest first", why
+                picked, copies, f"among copies of one row ({kind} samples), lowest first", why
             )
 
 

@@ -223,7 +223,7 @@ class Dependence(ABC):
         """
         size = max(1, _array.working_bytes() // 4 // (40 * self.n_draws**2))
         values: Any = None
-        error, own = [], []
+        error, self_scores = [], []
         for start in range(0, len(reference), size):
             columns = slice(start, min(start + size, len(reference)))
             summary = self.reference_kernels(
@@ -231,7 +231,7 @@ class Dependence(ABC):
             )
             duals = summary.duals
             xp = _array.namespace(duals)
-            own.append(_array.to_host(xp.sum(summary.sums * duals, axis=(1, 2))))
+            self_scores.append(_array.to_host(xp.sum(summary.sums * duals, axis=(1, 2))))
             weights, offset = self._folded(duals if adjust is None else adjust(duals))
             if values is None:
                 shape = (self.n_atoms + 1, len(reference))
@@ -242,7 +242,9 @@ class Dependence(ABC):
                 values[atoms, columns] += shift
                 largest = max(largest, self.largest_feature(features))
             error.append(self._error(weights, offset, largest, xp.float64))
-        return PairwiseDependence(*self.settle(values, np.concatenate(error)), np.concatenate(own))
+        return PairwiseDependence(
+            *self.settle(values, np.concatenate(error)), np.concatenate(self_scores)
+        )
 
     def settle(self, values: Array, error: np.ndarray) -> tuple[Array, np.ndarray]:
         """Return scores and the bound of their errors, without rounding where it can be removed."""

@@ -92,14 +92,18 @@ def _make_label_dependence(
     if pool.reference is None:
         rows = np.union1d(pool.candidates, needed)
         labels = labels_of(pool.rows, rows, query.prediction, pool.root, _random.LABELS)
-        own = _take_rows(labels, rows, pool.candidates)
-        theirs = _take_rows(labels, rows, needed)
+        candidate_labels = _take_rows(labels, rows, pool.candidates)
+        reference_labels = _take_rows(labels, rows, needed)
     else:
         key = _random.REFERENCE_LABELS
-        theirs = labels_of(pool.reference, needed, query.prediction, pool.root, key)
-        own = labels_of(pool.rows, pool.candidates, query.prediction, pool.root, _random.LABELS)
+        reference_labels = labels_of(pool.reference, needed, query.prediction, pool.root, key)
+        candidate_labels = labels_of(
+            pool.rows, pool.candidates, query.prediction, pool.root, _random.LABELS
+        )
     weights = pool.rows.weights
-    return LabelDependence(own, theirs, needed, query.estimator, weights, integers=integers)
+    return LabelDependence(
+        candidate_labels, reference_labels, needed, query.estimator, weights, integers=integers
+    )
 
 
 def _take_rows(labels: Array, rows: np.ndarray, wanted: np.ndarray) -> Array:
