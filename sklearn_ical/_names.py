@@ -44,7 +44,7 @@ STRATEGIES = {
     )
 }
 
-# Names that are refused, with what to pass instead.
+# Names that are not supported, with what to pass instead.
 REFUSED = {
     "coreset": "it is ambiguous: pass 'core-set' for CoreSetQuery, the k-center method, or "
     "'bayesian-coreset' for BayesianCoresetQuery",

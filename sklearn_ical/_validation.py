@@ -61,7 +61,7 @@ def check_integer(value: Any, name: str, caller: str, *, minimum: int = 1) -> in
 
 
 def n_rows(X: Any, name: str = "X_pool") -> int:
-    """Return the number of rows of whatever a model accepts as input."""
+    """Return the number of rows of any input that a model accepts."""
     inputs = inputs_of(X)
     if inputs:
         counts = {key: n_rows(part, name) for key, part in inputs.items()}

@@ -20,7 +20,7 @@ class QueryWarning(UserWarning):
 
 
 class BatchClippedWarning(QueryWarning):
-    """More rows were asked for than there are candidates; all candidates are returned."""
+    """More rows were requested than there are candidates; all candidates are returned."""
 
 
 class DropoutOffWarning(QueryWarning):

@@ -1,4 +1,4 @@
-"""Reading model files without running code in them, unless the user asks for that."""
+"""Reading model files without running code in them, unless the user allows it."""
 
 import shlex
 import zipfile
@@ -58,7 +58,7 @@ def _read_skops(path: Path, trusted: Collection[str], arguments: Sequence[str]) 
         refused = [name for name in types if name not in trusted]
         if not refused:
             return skops.io.load(path, trusted=types)
-    except Exception as error:  # whatever zip, json, skops and the classes inside raise
+    except Exception as error:  # any error of zip, json, skops and the classes inside
         raise CommandError(f"{path} is damaged or not a skops file: {one_line(error)}") from error
     raise CommandError(
         f"{path} holds types that skops does not trust by default:\n"

@@ -224,7 +224,7 @@ def _key_of_rows(keys: list[str]) -> str | None:
 def _array_of(arrays: Any, key: str, source: str) -> np.ndarray:
     try:
         return arrays[key]
-    except Exception as error:  # whatever zip and numpy raise on a damaged archive
+    except Exception as error:  # any error of zip and numpy for a damaged archive
         raise CommandError(f"{source}, array {key!r}, is unreadable: {one_line(error)}") from error
 
 

@@ -113,7 +113,7 @@ class RowSet:
         return self._precomputed is not None
 
     def hold(self) -> "RowSet":
-        """Return rows with predictions evaluated once, where `working_memory` has room for them."""
+        """Return rows with predictions evaluated once, if they fit in `working_memory`."""
         room = _array.working_bytes() // 4
         if self._samples is not None or self.n_points * self._row_bytes() > room:
             return self

@@ -40,7 +40,7 @@ class MCDropoutSampler(BaseSampler):
     nonlinearity : callable, default=None
         Applied to the output tensor, (n_rows, n_outputs), such as ``torch.nn.Softmax(dim=-1)``.
         None: that of a skorch net, as in its `predict_proba`, and none for bare modules. Outputs
-        must then be probabilities; logits are refused. A single output is the probability of the
+        must then be probabilities; logits raise an error. A single output is the probability of the
         second of two classes.
     classes : array-like of shape (n_classes,), default=None
         Labels of the outputs. None: the net's `classes_` if these are as many as the outputs,
@@ -56,7 +56,7 @@ class MCDropoutSampler(BaseSampler):
         or it is not a fixed function for fixed masks.
     NoDropoutError
         From the draws, if no dropout is active: neither `torch.nn` layers nor functional calls,
-        which are active whatever their argument `training` is; p = 0 switches them off.
+        which are active for any value of their argument `training`; p = 0 switches them off.
     NotFittedError
         If a skorch net is not fitted.
     ImportError
@@ -182,8 +182,8 @@ class DeepEnsembleSampler(BaseSampler):
 
     Notes
     -----
-    Samples are tensors on the device of the first net. Nets may know different classes: columns
-    follow the union, with probability 0 for a class that a net does not know. Only tensors are read
+    Samples are tensors on the device of the first net. Nets may have different classes: columns
+    follow the union, with probability 0 for a class that a net does not have. Only tensors are read
     from files, so no code in them is run. Cost of one pass per member.
 
     References

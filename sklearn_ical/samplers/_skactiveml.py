@@ -29,7 +29,7 @@ def find_sampler(model: Any) -> BaseSampler | None:
 
 
 class WrappedSampler(SamplerAround):
-    """Samples the model inside a wrapper, for the classes that the wrapper knows."""
+    """Samples the model inside a wrapper, for the classes of the wrapper."""
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the model inside; see :class:`BaseSampler`."""

@@ -132,14 +132,14 @@ def compare_strategies(
         for name, plan in plans.items()
     )
     ended: dict[tuple[str, int], SimulationResult | Failure] = {}
-    told: set[tuple[str, type[Warning]]] = set()
+    shown: set[tuple[str, type[Warning]]] = set()
     with bars(verbose, dict.fromkeys(named, len(wanted))) as advance:
         parallel = joblib.Parallel(n_jobs, return_as="generator_unordered")
         for name, seed, result, warned in parallel(jobs):
             ended[name, seed] = result
-            for text, category in sorted(warned - told, key=str):
+            for text, category in sorted(warned - shown, key=str):
                 warn(text, category)
-            told |= warned
+            shown |= warned
             advance(name)
             if callback is not None:
                 callback(name, seed)
@@ -151,7 +151,7 @@ def _prepare(plan: Plan, seeds: list[int], *, checkpointed: bool) -> None:
     for seed in seeds if plan.costs is not None else ():
         plan.initial_rows(seed)
     if checkpointed:
-        plan.header  # noqa: B018  (kept, it goes to the workers with the plan)
+        plan.header  # noqa: B018  (cached, and sent to the workers with the plan)
 
 
 def _one_run(

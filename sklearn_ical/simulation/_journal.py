@@ -137,13 +137,13 @@ def parse(data: bytes, path: Any) -> tuple[dict[str, Any] | None, list[dict[str,
             f"checkpoint must be a path of a new file or of a checkpoint. Got {path}, which is a "
             "file of another kind; it was not changed."
         )
-    *lines, torn = data.split(b"\n")
+    *lines, incomplete = data.split(b"\n")
     events, whole = [], 0
     for number, line in enumerate(lines, start=1):
         try:
             events.append(json.loads(line))
         except (ValueError, RecursionError) as error:
-            if number < len(lines) or torn:
+            if number < len(lines) or incomplete:
                 raise CheckpointError(
                     f"{path} is damaged: line {number} is not JSON. Cut it off there, or move it "
                     "away to start again."

@@ -268,7 +268,7 @@ class _Loop:
         return record, True
 
     def _picks(self, r: int) -> tuple[list[int], float]:
-        """Return the rows to ask for in a round and the seconds that choosing them took."""
+        """Return the rows chosen in a round and the seconds that the choice took."""
         picks = self.journal.recorded("picks")
         if picks is None:
             start = time.perf_counter()

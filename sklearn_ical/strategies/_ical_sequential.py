@@ -211,7 +211,7 @@ class _Knowledge:
         return self.left if self.rows.kind == "value" else self.left - self._identity
 
     def _standard(self, samples: PredictionSamples) -> tuple[Array, Array]:
-        """Return deviations in standard units (n, n_outputs, n_draws), and what goes with them.
+        """Return deviations in standard units (n, n_outputs, n_draws), and the noise for them.
 
         That is the noise of targets, and for classes the identity, both (..., n_outputs,
         n_outputs).

@@ -217,8 +217,8 @@ def samples_problem(strategy: Any, kind: Kind) -> Problem:
 def reference_positions(strategy: Any, n_points: int, seed: int = 4) -> np.ndarray:
     """Return reference positions.
 
-    One set per step, (n_steps, r), where a parameter `resample` says that steps may differ; else
-    the set of the whole batch, (r,).
+    One set per step, (n_steps, r), if there is a parameter `resample`; else the set of the whole
+    batch, (r,).
     """
     steps = {name.split("__")[-1]: value for name, value in strategy.get_params().items()}
     if "resample" not in steps:

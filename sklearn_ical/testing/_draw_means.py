@@ -59,7 +59,7 @@ def check_column_order(case: SamplerCase) -> None:
     classes = getattr(model, "classes_", None)
     names = np.arange(mean.shape[1]) if classes is None else np.asarray(classes)
     if classes is not None:
-        mean = mean[:, np.isin(draws.classes, names)]  # without classes that only draws know
+        mean = mean[:, np.isin(draws.classes, names)]  # without classes that only draws have
     if own.shape != mean.shape:
         return  # a matter of the mean
     distances = np.abs(mean[:, :, None] - own[:, None, :]).mean(axis=0)  # (n_classes, n_classes)

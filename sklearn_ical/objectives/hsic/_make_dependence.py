@@ -274,7 +274,7 @@ def check_information_weight(query: Any, caller: str) -> None:
 def information_of(
     query: Any, pool: Pool, dependence: Dependence, make: Callable[[Pool], Dependence]
 ) -> Information | None:
-    """Return the shift that a query asks for, None for a weight of 0.
+    """Return the shift for a query's `information_weight`, None for 0.
 
     `dependence` is that of the call's candidates; `make` makes one of others.
     """

@@ -75,7 +75,7 @@ class NetDraws:
         return self.nets[0].samples(values, classes=self.classes, weights=self.weights)
 
     def _in_columns(self, outputs: list[Any]) -> list[Any]:
-        """Return outputs with a column for every class, 0 for those that a net does not know."""
+        """Return outputs with a column for every class, 0 for those that a net does not have."""
         classes, laid = self.classes, []
         for output, seen in zip(outputs, self._seen(), strict=True):
             if not np.array_equal(seen, classes):
