@@ -43,8 +43,8 @@ def predictive_entropy(proba: Array, *, weights: Array | None = None) -> Array:
 
     See Also
     --------
-    bald : The part of it that labels could resolve. margin, least_confidence : Cheaper measures of
-    the same uncertainty.
+    bald : The part of it that labels could resolve.
+    margin, least_confidence : Cheaper measures of the same uncertainty.
 
     Examples
     --------

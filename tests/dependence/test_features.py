@@ -11,12 +11,14 @@ from sklearn_ical.dependence import (
     delta_kernel,
     hsic,
     hsic_dual,
-    label_features,
     linear_kernel,
-    output_features,
-    pair_weights,
     radial_profile,
     rq_kernel,
+)
+from sklearn_ical.dependence._features import (
+    label_features,
+    output_features,
+    pair_weights,
     unfold_pairs,
     upper_triangle,
 )

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sklearn_ical.dependence import delta_kernel, hsic, integer_hsic, integer_self_hsic
+from sklearn_ical.dependence import delta_kernel, hsic
+from sklearn_ical.dependence._hsic import integer_hsic, integer_self_hsic
 
 Matrix = list[list[int]]
 

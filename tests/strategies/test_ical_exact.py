@@ -14,7 +14,8 @@ import pytest
 import sklearn
 
 from sklearn_ical import ICALQuery, PredictionSamples
-from sklearn_ical.dependence import hsic_dual, label_features, pair_weights
+from sklearn_ical.dependence import hsic_dual
+from sklearn_ical.dependence._features import label_features, pair_weights
 from sklearn_ical.exceptions import BatchClippedWarning, EqualUtilitiesWarning
 from sklearn_ical.objectives.hsic._label_dependence import LabelDependence
 

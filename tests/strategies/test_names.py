@@ -134,7 +134,7 @@ def test_compare_strategies_takes_names(strategies: Any) -> None:
     ("strategies", "error", "message"),
     [
         ("margin", TypeError, r"a dict or a list .* Got 'margin' in .*; pass \['margin'\]"),
-        (["margin", "margin"], ValueError, r"a name is there twice. Got \['margin', 'margin'\]"),
+        (["margin", "margin"], ValueError, r"a name occurs twice. Got \['margin', 'margin'\]"),
         ({"m": "margn"}, ValueError, "Each of strategies must be one of .* did you mean 'margin'"),
         (["random", "coreset"], ValueError, "'coreset' in compare_strategies; it is ambiguous"),
     ],

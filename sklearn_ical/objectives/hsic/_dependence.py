@@ -17,11 +17,8 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator
-from sklearn_ical.dependence import (
-    hsic_dual,
-    pair_weights,
-    unfold_pairs,
-)
+from sklearn_ical.dependence import hsic_dual
+from sklearn_ical.dependence._features import pair_weights, unfold_pairs
 from sklearn_ical.selection._batch import merge_ties
 
 

@@ -9,13 +9,9 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator
-from sklearn_ical.dependence import (
-    delta_kernel,
-    hsic_dual,
-    integer_hsic,
-    integer_self_hsic,
-    label_features,
-)
+from sklearn_ical.dependence import delta_kernel, hsic_dual
+from sklearn_ical.dependence._features import label_features
+from sklearn_ical.dependence._hsic import integer_hsic, integer_self_hsic
 from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator
-from sklearn_ical.dependence import covariance_features, hsic_dual, output_features, unfold_pairs
+from sklearn_ical.dependence import covariance_features, hsic_dual
+from sklearn_ical.dependence._features import output_features, unfold_pairs
 from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores, multiplicities
 from sklearn_ical.pool._pool import RowSet
 from sklearn_ical.samples import PredictionSamples
