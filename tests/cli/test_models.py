@@ -84,7 +84,7 @@ def test_pickle_with_a_zip_behind_it_is_never_unpickled(tmp_path):
     path.write_bytes(pickle.dumps(Bomb(made)))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("schema.json", "{}")
-    with pytest.raises(CommandError, match="damaged or no skops file"):
+    with pytest.raises(CommandError, match="damaged or not a skops file"):
         read(path, unsafe_pickle=True)
     assert not made.exists()
 
@@ -113,9 +113,9 @@ def other_zip(path):
         (lambda path: b"", True, "is empty"),
         (lambda path: whole(path)[:-200], True, "is damaged"),
         (lambda path: whole(path).replace(b'"__class__"', b'"__klass__"'), False, "is damaged"),
-        (other_zip, True, "no skops file"),
+        (other_zip, True, "not a skops file"),
         (lambda path: b"a,b\n1,2\n", True, "cannot be loaded with joblib"),
-        (lambda path: b"a,b\n1,2\n", False, "no skops file"),
+        (lambda path: b"a,b\n1,2\n", False, "not a skops file"),
     ],
 )
 def test_damaged_file_is_one_clear_line(tmp_path, content, unsafe_pickle, words):
