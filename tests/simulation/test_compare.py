@@ -180,7 +180,7 @@ def test_progress_is_shown_only_if_asked_for(data, capfd):
     [
         ({"strategies": 3}, TypeError, "strategies must be a dict or a list of strategies. Got 3"),
         ({"strategies": []}, ValueError, "strategies must hold at least one. Got none"),
-        ({"strategies": [RandomQuery()] * 2}, ValueError, "must be a dict of names where a class"),
+        ({"strategies": [RandomQuery()] * 2}, ValueError, "must be a dict of names if a class"),
         ({"strategies": [RandomQuery]}, TypeError, "must be an object, not a class"),
         ({"seeds": 0}, ValueError, "seeds must be an integer >= 1. Got 0 in compare_strategies"),
         ({"seeds": [1, 1]}, ValueError, r"seeds must be distinct integers >= 0. Got \[1, 1\]"),
