@@ -217,7 +217,7 @@ def test_chunks_of_any_size_give_the_same_batch(batch: str) -> None:
 
 
 def test_what_it_cannot_use_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"EPIGQuery understands .* 'proba' or 'label'\. Got kind"):
+    with pytest.raises(ValueError, match=r"EPIGQuery supports .* 'proba' or 'label'\. Got kind"):
         EPIGQuery().select(PredictionSamples(np.zeros((3, 4)), kind="value"))
     with pytest.raises(ValueError, match=r"EPIGQuery needs at least 2 draws\. Got 1"):
         EPIGQuery().select(make_proba()[:, :1])
