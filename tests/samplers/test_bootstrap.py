@@ -380,7 +380,7 @@ def test_number_of_jobs_is_checked(n_jobs: Any) -> None:
 def test_strategy_that_cannot_use_the_model_says_so_before_any_fit() -> None:
     y = X[:, 0]
     model = Ridge().fit(X, y)
-    with pytest.raises(ValueError, match=r"MarginQuery understands .* Got kind 'value'"):
+    with pytest.raises(ValueError, match=r"MarginQuery supports .* Got kind 'value'"):
         MarginQuery().query(model, X)
     sampler = BootstrapSampler(Fussy(AssertionError("fitted")), n_draws=1).fit(X, Y)
     with pytest.raises(ValueError, match="at least 2 draws"):
