@@ -78,7 +78,8 @@ class RowSet:
         self._features: dict[Any, tuple[Any, Any]] = {}
         self._samples: Any = None
         self._draws: Any = None
-        given = {name: X, _features_name(name): features, "samples": samples}
+        y_name = name.replace("X_", "y_")
+        given = {name: X, y_name: y, _features_name(name): features, "samples": samples}
         counts = {key: n_rows(part, key) for key, part in given.items() if part is not None}
         if len(set(counts.values())) > 1:
             raise ValueError(
@@ -266,9 +267,21 @@ class RowSet:
                     f"{name} must have one row for each of the {self.n_points} rows. Got "
                     f"{n_rows(X)} in {self.caller}."
                 )
+        elif self._precomputed is None and self._like is not None and hasattr(X, "columns"):
+            X = self._in_order(X, self._like.X)
         X = _array.to_host(X) if _array.is_array(X) else X
         way_out = "pass features=, a fitted transformer or a function that makes such rows"
         return numeric_rows(X, name, self.caller, way_out)
+
+    def _in_order(self, X: Any, others: Any) -> Any:
+        """Return a frame with its columns in the order of those of the pool."""
+        names, wanted = list(X.columns), list(getattr(others, "columns", X.columns))
+        if sorted(map(str, names)) != sorted(map(str, wanted)):
+            raise ValueError(
+                f"{self.name} must have the columns of the pool, {wanted}. Got {names} in "
+                f"{self.caller}."
+            )
+        return X if names == wanted else X[wanted]
 
     def _matched(self, features: Any, others: Any) -> Any:
         """Return features, dense or sparse as those of the rows that these have to match."""

@@ -22,7 +22,11 @@ class Objective(Protocol):
 
     @property
     def submodular(self) -> bool:
-        """Whether gains of this step bound those of later ones, so that few are evaluated."""
+        """Whether gains of this step bound those of later ones, so that few are evaluated.
+
+        Once none is above 0, the rest of the batch is taken by position: for objectives that a
+        pick may decrease, this must be False.
+        """
 
     def gains(self, slots: np.ndarray) -> tuple[np.ndarray, Any]:
         """Return the gain of each of ascending slots, and bounds of the rounding errors.
@@ -132,10 +136,16 @@ class _GreedySteps:
 
     def _gains(self, slots: np.ndarray) -> np.ndarray:
         values, errors = self.objective.gains(slots)
-        if not np.isfinite(values).all():
+        errors = default_error(values) if errors is None else errors
+        where = f"from {type(self.objective).__name__} in {self.batch.pool.caller}"
+        if np.shape(values) != slots.shape or np.shape(errors) not in ((), slots.shape):
             raise ValueError(
-                "gains must be finite. Got NaN or infinity from "
-                f"{type(self.objective).__name__} in {self.batch.pool.caller}."
+                f"gains must return one gain for each of {len(slots)} slots, and one error for all "
+                f"or for each. Got shapes {np.shape(values)} and {np.shape(errors)} {where}."
             )
-        self.errors[slots] = default_error(values) if errors is None else errors
+        if not np.isfinite(values).all():
+            raise ValueError(f"gains must be finite. Got NaN or infinity {where}.")
+        if not (np.isfinite(errors) & np.greater_equal(errors, 0)).all():
+            raise ValueError(f"Errors of gains must be finite and >= 0. Got {errors!r} {where}.")
+        self.errors[slots] = errors
         return values

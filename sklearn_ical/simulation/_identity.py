@@ -33,6 +33,8 @@ def describe(value: Any) -> Any:
     if hasattr(value, "get_params") and not isinstance(value, type):
         params = value.get_params(deep=False)
         kept = {k: describe(v) for k, v in params.items() if k not in WITHOUT_EFFECT}
+        if hasattr(params.get("features"), "transform"):  # fitted, unlike other parameters
+            kept["features fitted"] = str(joblib.hash(vars(params["features"])))
         return {"class": _name(type(value)), **kept}
     if isinstance(value, list | tuple) and len(value) < 100:
         return [describe(item) for item in value]

@@ -432,7 +432,7 @@ class BaseQuery(BaseEstimator):
 
     def _root(self) -> int:
         """Return the root seed of one call."""
-        return root_seed(self.random_state, type(self).__name__)
+        return root_seed(getattr(self, "random_state", None), type(self).__name__)
 
     def _check_gains(self, caller: str) -> None:
         """Raise if utilities are not gains, which costs could divide."""

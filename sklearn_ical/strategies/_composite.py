@@ -1,6 +1,10 @@
 """Base of strategies that are composed of other strategies."""
 
+from dataclasses import replace
+
 from sklearn_ical._validation import check_parameters
+from sklearn_ical.pool._pool import Pool
+from sklearn_ical.selection._batch import Selection
 from sklearn_ical.strategies._base import BaseQuery
 from sklearn_ical.strategies._resolve import resolve_strategy
 
@@ -31,6 +35,14 @@ class CompositeQuery(BaseQuery):
                 )
             check_parameters(part)
         return parts
+
+    def _choose_by(self, part: BaseQuery, pool: Pool) -> Selection:
+        """Select by a part, which gets the labeled and the reference rows only if it uses them."""
+        tags = part.query_tags()
+        used = {*tags.reads, *tags.uses}
+        labeled = pool.labeled if "labeled" in used else None
+        reference = pool.reference if "reference" in used else None
+        return part._choose(replace(pool, labeled=labeled, reference=reference))
 
     def _reads_of(self, which: str, what: str) -> bool:
         """Return whether some part reads them."""

@@ -116,7 +116,8 @@ class FilteredQuery(CompositeQuery):
             # Sets of steps belong to the steps of the strategy.
             positions = pool.reference_positions
             one_set = positions if np.ndim(positions) == 1 else None
-            kept = narrow._choose(
+            kept = self._choose_by(
+                narrow,
                 replace(
                     pool,
                     caller=f"the filter of {pool.caller}",
@@ -125,7 +126,7 @@ class FilteredQuery(CompositeQuery):
                     batch_size=n_kept,
                     want_utilities=False,
                     reference_positions=one_set,
-                )
+                ),
             ).positions
             pool = replace(pool, candidates=np.sort(kept))
-        return strategy._choose(pool)
+        return self._choose_by(strategy, pool)

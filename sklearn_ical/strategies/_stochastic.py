@@ -125,7 +125,7 @@ class StochasticQuery(CompositeQuery):
         )
         with warnings.catch_warnings():  # among equal scores, the noise decides
             warnings.simplefilter("ignore", EqualUtilitiesWarning)
-            rows: Any = strategy._choose(first).rows
+            rows: Any = self._choose_by(strategy, first).rows
         return rows[0, pool.candidates]
 
 

@@ -8,13 +8,22 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_ical import ActiveLearner, BaseQuery, PredictionSamples
+from sklearn_ical import (
+    ActiveLearner,
+    BaseQuery,
+    CoreSetQuery,
+    FarthestFirstQuery,
+    FilteredQuery,
+    KernelBatchQuery,
+    PredictionSamples,
+)
 from sklearn_ical.exceptions import LabeledRowsMissingError
 from sklearn_ical.pool import Pool, RowSet
 from sklearn_ical.selection import Selection
@@ -314,3 +323,33 @@ def test_features_of_labeled_rows_match_those_of_the_pool(form: Any) -> None:
     strategy = Spy(("features", "labeled"))
     strategy.query(None, pool, X_labeled=[], y_labeled=[])
     assert strategy.seen.pop().labeled.features().shape == (0, 4)
+
+
+def test_columns_of_a_frame_are_matched_by_name() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = np.random.default_rng(3).normal(size=(20, 3)) * [1, 10, 100]
+    frame = pandas.DataFrame(rows, columns=list("abc"))
+    query = CoreSetQuery()
+    expected = query.query(None, frame[5:], 4, X_labeled=frame[:5])
+    other_order = frame[:5][list("cba")]
+    assert query.query(None, frame[5:], 4, X_labeled=other_order).tolist() == expected.tolist()
+    with pytest.raises(ValueError, match=r"X_labeled must have the columns of the pool"):
+        query.query(None, frame[5:], 4, X_labeled=frame[:5].rename(columns={"a": "d"}))
+
+
+def test_labels_are_as_many_as_the_labeled_rows() -> None:
+    with pytest.raises(ValueError, match="X_labeled and y_labeled must have equally many rows"):
+        CoreSetQuery().query(None, np.eye(4), X_labeled=np.eye(4)[:2], y_labeled=[0])
+
+
+def test_parts_of_a_composite_get_labeled_rows_only_if_they_use_them() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 2
+    forest = RandomForestClassifier(10, random_state=0).fit(X[:20], y[:20])
+    labeled = {"X_labeled": X[:20], "y_labeled": y[:20]}
+    alone = FarthestFirstQuery(random_state=0).query(None, X[20:], 10)
+    kept = FilteredQuery(FarthestFirstQuery(random_state=0), KernelBatchQuery(), factor=2)
+    features = {"features": X[20:, :3], "labeled_features": X[:20, :3]}
+    picks = kept.query(forest, X[20:], 5, **labeled)
+    assert set(picks.tolist()) <= set(alone.tolist())
+    assert len(kept.query(forest, X[20:], 5, **labeled, **features)) == 5

@@ -292,3 +292,11 @@ def test_without_errors_a_few_roundings_of_the_largest_gain_are_a_tie() -> None:
 def test_gains_that_are_not_finite_raise(wrong: float) -> None:
     with pytest.raises(ValueError, match=r"gains must be finite\. .* Fixed in MyQuery\.select"):
         maximize(small_pool(2), Fixed([1.0, wrong, 0.0]))
+
+
+@pytest.mark.parametrize("errors", [np.nan, np.inf, -1.0, np.zeros(2)])
+def test_errors_that_are_no_bounds_raise(errors: Any) -> None:
+    objective = Fixed([1.0, 2.0, 0.0])
+    objective.gains = lambda slots: (objective.numbers[slots], errors)  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=r"Fixed in MyQuery\.select"):
+        maximize(small_pool(2), objective)

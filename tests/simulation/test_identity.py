@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_ical import ICALQuery
+from sklearn_ical import CoreSetQuery, ICALQuery
 from sklearn_ical.simulation._identity import describe, describe_data, differences
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,3 +92,10 @@ def test_index_of_a_frame_does_not_matter():
     pandas = pytest.importorskip("pandas")
     one = pandas.DataFrame({"a": [1.0, 2.0]}, index=[5, 6])
     assert describe_data(one) == describe_data(one.reset_index(drop=True))
+
+
+def test_a_transformer_of_features_is_described_with_its_fitted_state() -> None:
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    scalers = [StandardScaler().fit(rows) for rows in (X, X, X * [1, 1, 0.1])]
+    first, same, other = (describe(CoreSetQuery(features=scaler)) for scaler in scalers)
+    assert first == same != other
