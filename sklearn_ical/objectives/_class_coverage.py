@@ -117,9 +117,8 @@ class ClassCoverage:
     def add(self, slot: int) -> None:
         """Add a row to the batch."""
         y = int(self._class[self._at[slot]])
-        [(rows, near, distances)] = self._reached(y, self._at[[slot]])
-        gain = _less(near, distances)
-        if gain > 0:
+        [(rows, _, distances)] = self._reached(y, self._at[[slot]])
+        if len(rows):
             self._groups[y].near[rows] = distances
             self._groups[y].undecided = True
             self._version[y] += 1

@@ -24,6 +24,8 @@ from sklearn_ical._typing import (
     Seed,
 )
 from sklearn_ical._validation import (
+    HasMethods,
+    StrOptions,
     check_budget,
     check_candidates,
     check_costs,
@@ -45,6 +47,8 @@ from sklearn_ical.selection._batch import Batch, Selection
 
 # Largest number of classes or targets in the error bound of a score.
 MOST_OUTPUTS = 1000
+# What a parameter `features` may be; see RowSet.features.
+FEATURES: list[Any] = [StrOptions({"auto"}), HasMethods(["transform"]), callable, None]
 
 
 class BaseQuery(BaseEstimator):

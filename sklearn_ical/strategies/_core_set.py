@@ -6,19 +6,19 @@ import numpy as np
 
 from sklearn_ical._random import STRATEGY, row_uniforms, stream
 from sklearn_ical._typing import Features, Seed
-from sklearn_ical._validation import HasMethods, StrOptions
+from sklearn_ical._validation import StrOptions
 from sklearn_ical.objectives._distances import distances_to_origin
 from sklearn_ical.objectives._k_center import KCenter
 from sklearn_ical.pool import Pool
 from sklearn_ical.selection import Selection, maximize
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._base import FEATURES, BaseQuery, QueryTags
 
 
 class _KCenterQuery(BaseQuery):
     """Greedy k-center; subclasses define the first center."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "features": [StrOptions({"auto"}), HasMethods(["transform"]), callable, None],
+        "features": FEATURES,
         "include_labeled": ["boolean"],
         "random_state": ["random_state", np.random.Generator],
     }

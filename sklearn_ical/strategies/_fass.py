@@ -9,14 +9,14 @@ import numpy as np
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import Features, Integer, Seed
-from sklearn_ical._validation import HasMethods, Interval, StrOptions
+from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import predictive_entropy
 from sklearn_ical.objectives._class_coverage import ClassCoverage
 from sklearn_ical.pool._pool import Pool
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection._batch import Selection
 from sklearn_ical.selection._maximize import maximize
-from sklearn_ical.strategies._base import PointwiseQuery, QueryTags
+from sklearn_ical.strategies._base import FEATURES, PointwiseQuery, QueryTags
 
 
 class FASSQuery(PointwiseQuery):
@@ -80,7 +80,7 @@ class FASSQuery(PointwiseQuery):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "factor": [Interval(numbers.Integral, 1, None, closed="left")],
-        "features": [StrOptions({"auto"}), HasMethods(["transform"]), callable, None],
+        "features": FEATURES,
         "random_state": ["random_state", np.random.Generator],
     }
 

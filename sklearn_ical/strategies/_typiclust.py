@@ -8,12 +8,12 @@ from scipy import sparse
 
 from sklearn_ical._random import STRATEGY, stream_seed
 from sklearn_ical._typing import Features, Integer, Seed
-from sklearn_ical._validation import HasMethods, Interval, StrOptions
+from sklearn_ical._validation import Interval
 from sklearn_ical.objectives._distances import cluster_rows, neighbor_distances
 from sklearn_ical.pool import Pool
 from sklearn_ical.selection import Selection
 from sklearn_ical.selection._batch import merge_ties
-from sklearn_ical.strategies._base import BaseQuery, QueryTags
+from sklearn_ical.strategies._base import FEATURES, BaseQuery, QueryTags
 
 
 class TypiClustQuery(BaseQuery):
@@ -76,7 +76,7 @@ class TypiClustQuery(BaseQuery):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "features": [StrOptions({"auto"}), HasMethods(["transform"]), callable, None],
+        "features": FEATURES,
         "n_neighbors": [Interval(numbers.Integral, 1, None, closed="left")],
         "min_cluster_size": [Interval(numbers.Integral, 1, None, closed="left")],
         "max_clusters": [Interval(numbers.Integral, 1, None, closed="left")],
