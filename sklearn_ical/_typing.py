@@ -86,6 +86,7 @@ class QueryOptions(TypedDict, total=False):
     candidates: Positions | None
     X_labeled: Any
     y_labeled: Any
+    fit_params: Mapping[str, Any] | None
     X_reference: Any
     reference: PositionSets | None
     features: Any

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from sklearn_ical._fit_params import FitParams, check_aligned, check_fit_params, is_weight
 from sklearn_ical._labels import missing_labels
 from sklearn_ical._validation import as_numbers, n_rows, sliceable, take_rows
 from sklearn_ical.learner._rows import CALLER, check_like, join, keep, labels_like
@@ -19,57 +20,53 @@ class Labeled:
     ----------
     X, y : object
         Rows and their labels.
-    params : dict
+    params : FitParams
         Other arguments of the fit by name.
-    per_row : frozenset of str
-        Names of those arguments that have one entry for each row.
     features : object
         Precomputed features of the rows, None for none.
     """
 
     X: Any
     y: Any
-    params: dict[str, Any]
-    per_row: frozenset[str]
+    params: FitParams
     features: Any = None
 
     @classmethod
     def from_arguments(
-        cls, X: Any, y: Any, params: dict[str, Any], features: Any = None
+        cls, X: Any, y: Any, params: dict[str, Any], features: Any = None, name: str = "X"
     ) -> "Labeled":
-        """Return a view of the arguments; those with as many entries as `X` belong to rows."""
-        params = {name: value for name, value in params.items() if value is not None}
-        per_row = {name for name, value in params.items() if _has_entry_per_row(value, X)}
+        """Return a view of the arguments, checked; `name` is that of `X` for messages."""
         if features is not None and n_rows(features, "features") != n_rows(X, "X"):
             raise ValueError(
                 f"features must have one row for each of the {n_rows(X)} labeled rows. Got "
                 f"{n_rows(features)}."
             )
-        return cls(X, y, params, frozenset(per_row), features)
+        caller = "ActiveLearner.fit" if name == "X" else CALLER
+        return cls(X, y, check_fit_params(params, X, caller, name=name), features)
 
     def copied(self) -> "Labeled":
         """Return copies of the rows, the labels and the arguments that belong to rows."""
-        params = {n: keep(v) if n in self.per_row else v for n, v in self.params.items()}
+        kept = {name: keep(self.params[name]) for name in self.params.aligned}
         features = None if self.features is None else keep(self.features)
-        return Labeled(keep(self.X), keep(self.y), params, self.per_row, features)
+        params = FitParams(self.params | kept, self.params.aligned)
+        return Labeled(keep(self.X), keep(self.y), params, features)
 
     def take(self, rows: Any) -> "Labeled":
         """Return some of the rows, in the types given."""
-        params = {n: take_rows(v, rows) if n in self.per_row else v for n, v in self.params.items()}
         X, y = (take_rows(sliceable(whole), rows) for whole in (self.X, self.y))
         features = None if self.features is None else take_rows(sliceable(self.features), rows)
-        return Labeled(X, y, params, self.per_row, features)
+        return Labeled(X, y, self.params.take(rows), features)
 
     def joined(self, new: "Labeled") -> "Labeled":
         """Return these rows followed by the new ones, and the latest of the other arguments."""
         X = join(self.X, new.X, "X_new")
         y = join(self.y, labels_like(new.y, self.y), "y_new")
-        params = self.params | new.params
-        for name in self.per_row | new.per_row:
+        params, aligned = self.params | new.params, self.params.aligned | new.params.aligned
+        for name in aligned:
             before, now = self._entries(name, "X_labeled_"), new._entries(name, "X_new")
             params[name] = join(before, labels_like(now, before), name)
         features = None if new.features is None else join(self.features, new.features, "features")
-        return Labeled(X, y, params, self.per_row | new.per_row, features)
+        return Labeled(X, y, FitParams(params, aligned), features)
 
     def new_rows(self, X: Any, y: Any, params: dict[str, Any], features: Any = None) -> "Labeled":
         """Return a copy of new rows of the same type as these, checked, without unlabeled ones."""
@@ -79,33 +76,30 @@ class Labeled:
                 f"{'none' if features is None else 'some'} for X_new in {CALLER}, and "
                 f"{'none' if self.features is None else 'some'} for the rows before."
             )
-        new = Labeled.from_arguments(X, y, params, features)
+        new = Labeled.from_arguments(X, y, params, features, "X_new")
         # Arguments that did not belong to rows before do not now, whatever their length.
-        per_row = (new.per_row - self.params.keys()) | (self.per_row & new.params.keys())
-        new = Labeled(new.X, new.y, new.params, per_row, features).copied()
+        before = self.params
+        aligned = (new.params.aligned - before.keys()) | (before.aligned & new.params.keys())
+        new = Labeled(new.X, new.y, FitParams(new.params, aligned), features).copied()
         _check_new_rows(new.X, new.y, self.X)
-        for name in per_row:
+        for name in aligned:
             new._entries(name, "X_new")
         missing = missing_labels(new.y)
         return new.take(np.flatnonzero(~missing)) if missing.any() else new
 
     def _entries(self, name: str, rows: str) -> Any:
         """Return an argument that must have one entry for each row; missing weights are 1."""
-        n, is_weight = n_rows(self.X), name.rpartition("__")[2] == "sample_weight"
+        n = n_rows(self.X)
         if name not in self.params:
-            if is_weight:
+            if is_weight(name):
                 return np.ones(n)
             raise ValueError(
                 f"{name} belongs to rows, so that all labeled rows must have it, or none. Got none "
                 f"for the {n} rows of {rows} in {CALLER}; pass it, or call fit with all rows."
             )
         value = self.params[name]
-        if not _has_entry_per_row(value, self.X):
-            raise ValueError(
-                f"{name} must have one entry for each of the {n} rows of {rows}. Got {value!r} in "
-                f"{CALLER}."
-            )
-        return as_numbers(value, name, CALLER) if is_weight else value
+        check_aligned(name, value, n, CALLER, rows)
+        return as_numbers(value, name, CALLER) if is_weight(name) else value
 
 
 def check_no_new_class(labels: Any, classes: Any) -> None:
@@ -124,13 +118,6 @@ def check_no_new_class(labels: Any, classes: Any) -> None:
                 f"{known.tolist()}. Got {sorted(unknown, key=str)} in {CALLER}; leave partial_fit "
                 "out to fit on all labels."
             )
-
-
-def _has_entry_per_row(value: Any, rows: Any) -> bool:
-    try:
-        return n_rows(value) == n_rows(rows)
-    except TypeError:
-        return False
 
 
 def _check_new_rows(X_new: Any, y_new: Any, X_labeled: Any) -> None:

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sklearn_ical._fit_params import FitParams
 from sklearn_ical._typing import (
     BaseEstimator,
     Indices,
@@ -25,8 +26,8 @@ from sklearn_ical._validation import n_rows
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import CALLER
 from sklearn_ical.samplers import get_sampler
-from sklearn_ical.samplers._base import with_labeled
-from sklearn_ical.strategies._resolve import resolve_strategy, takes_labeled
+from sklearn_ical.samplers._base import labeled_sampler
+from sklearn_ical.strategies._resolve import resolve_strategy, takes_fit_params, takes_labeled
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
 
@@ -71,7 +72,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         The features of the rows labeled so far, None if `fit` was given none.
     fit_params_ : dict
         Other arguments of `fit` and `teach`, by name; sample weights and other metadata of rows
-        have one entry for each row of `X_labeled_`.
+        have one entry for each row of `X_labeled_`. Refits of the model by strategies get them too.
     classes_ : ndarray or list of ndarray
         Those of `estimator_`, if it has them.
     n_features_in_ : int
@@ -84,9 +85,9 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
     Without metadata routing, keyword arguments of `fit`, `teach`, `predict`, `score` and the like
     go to the method of the inner estimator as they are, as those of
     :class:`~sklearn.model_selection.GridSearchCV` do. With
-    ``sklearn.set_config(enable_metadata_routing=True)`` they go where they are requested. Arguments
-    with one entry for each row are metadata of rows: `teach` appends them to those of the earlier
-    rows.
+    ``sklearn.set_config(enable_metadata_routing=True)`` they go where they are requested. Arrays
+    with one row for each row of `X`, and sample weights and groups in any container, are metadata
+    of rows: `teach` appends them to those of the earlier rows; see :term:`fit_params`.
 
     Examples
     --------
@@ -174,7 +175,8 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             Keyword arguments of the strategy's own `query`: for each
             :class:`~sklearn_ical.BaseQuery` `candidates`, `X_reference`, `features`, `costs`,
             `budget` and `return_utilities`. The labels so far are passed as `X_labeled` and
-            `y_labeled`, and with `features` those of the labeled rows as `labeled_features`.
+            `y_labeled`, the other arguments of `fit` and `teach` as `fit_params`, and with
+            `features` those of the labeled rows as `labeled_features`.
 
         Returns
         -------
@@ -195,6 +197,8 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         strategy, labeled = self._check_parameters("query"), {}
         if takes_labeled(strategy):
             labeled = {"X_labeled": self.X_labeled_, "y_labeled": self.y_labeled_}
+            if self.fit_params_ and takes_fit_params(strategy):
+                labeled["fit_params"] = _params_of_fit(self)
             if options.get("features") is not None:
                 labeled["labeled_features"] = self.labeled_features_
         return strategy.query(self.estimator_, X_pool, batch_size, **(labeled | options))
@@ -436,7 +440,13 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
 def _draw_from(learner: ActiveLearner) -> Any:
     """Return the sampler of the fitted estimator, with the labels so far if it needs them."""
     check_is_fitted(learner, "estimator_")
-    return with_labeled(get_sampler(learner.estimator_), learner.X_labeled_, learner.y_labeled_)
+    labeled = learner.X_labeled_, learner.y_labeled_
+    return labeled_sampler(learner.estimator_, *labeled, _params_of_fit(learner))
+
+
+def _params_of_fit(learner: ActiveLearner) -> FitParams:
+    """Return the arguments that the fit of the estimator got."""
+    return learner.fit_params_.renamed(learner._routed("fit", learner.fit_params_))
 
 
 get_sampler.register(ActiveLearner, _draw_from)

@@ -3,7 +3,8 @@
 Models are not known here: their registrations are on one page, `_registrations`.
 """
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterator, Mapping
 from functools import singledispatch
 from importlib import import_module
 from itertools import zip_longest
@@ -11,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from sklearn_ical._fit_params import check_fit_params
 from sklearn_ical._random import root_seed
 from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import (
@@ -22,6 +24,8 @@ from sklearn_ical._validation import (
     take_rows,
 )
 from sklearn_ical.exceptions import UnsupportedModelError
+from sklearn_ical.samplers._models import name_of
+from sklearn_ical.samplers._routing import params_of_chosen
 from sklearn_ical.samples import PredictionSamples
 
 # Default number of draws from a posterior that has infinitely many.
@@ -110,13 +114,17 @@ class BaseSampler:
         """
         return self.draw(n_draws, random_state)(X)
 
-    def with_labeled(self, X_labeled: Any, y_labeled: Any) -> "BaseSampler":
+    def with_labeled(
+        self, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+    ) -> "BaseSampler":
         """Return the sampler to use with these labeled rows; most ignore them.
 
         Parameters
         ----------
         X_labeled, y_labeled : object
             The labeled rows, as the model's `fit` takes them, and their labels.
+        fit_params : dict, default=None
+            Other arguments of the model's `fit` by name, passed only if there are some.
 
         Returns
         -------
@@ -235,24 +243,63 @@ def number_of_draws(n_draws: Integer | None, caller: str, default: Integer = DEF
     return check_integer(default if n_draws is None else n_draws, "n_draws", f"{caller}.draw")
 
 
-def with_labeled(sampler: Any, X_labeled: Any, y_labeled: Any) -> Any:
+def with_labeled(
+    sampler: Any, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+) -> Any:
     """Return the sampler to use with these labeled rows, if it supports any.
 
     Parameters
     ----------
     sampler : object
-        Of any origin; it may have a method ``with_labeled(X_labeled, y_labeled)``.
+        Of any origin; it may have a method ``with_labeled(X_labeled, y_labeled)``, which also takes
+        `fit_params` if it uses them.
     X_labeled, y_labeled : object or None
         The labeled rows and their labels, None for none.
+    fit_params : dict, default=None
+        Other arguments of the fit of the model that the sampler refits, None for none.
 
     Returns
     -------
     sampler : object
     """
-    labeled = X_labeled is not None or y_labeled is not None
-    if labeled and hasattr(sampler, "with_labeled"):
+    labeled = X_labeled is not None or y_labeled is not None or bool(fit_params)
+    if not labeled or not hasattr(sampler, "with_labeled"):
+        return sampler
+    if not fit_params:
         return sampler.with_labeled(X_labeled, y_labeled)
-    return sampler
+    parameters = inspect.signature(sampler.with_labeled).parameters.values()
+    if not any(p.name == "fit_params" or p.kind is p.VAR_KEYWORD for p in parameters):
+        raise UnsupportedModelError(
+            f"fit_params need a sampler whose with_labeled takes them. Got {list(fit_params)} "
+            f"for {type(sampler).__name__}; add the parameter, or leave them out."
+        )
+    return sampler.with_labeled(X_labeled, y_labeled, fit_params=fit_params)
+
+
+def labeled_sampler(
+    model: Any, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+) -> Any:
+    """Return the sampler of a model, with the labeled rows if it supports any.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model of any kind, or a sampler.
+    X_labeled, y_labeled : object or None
+        The labeled rows and their labels, None for none.
+    fit_params : dict, default=None
+        Other arguments of the model's `fit` by name, None for none; those with one entry per row
+        are aligned with `X_labeled`.
+
+    Returns
+    -------
+    sampler : object
+    """
+    sampler = get_sampler(model)
+    if fit_params and X_labeled is not None and hasattr(sampler, "with_labeled"):
+        checked = check_fit_params(fit_params, X_labeled, name_of(model), name="X_labeled")
+        fit_params = params_of_chosen(model, checked)
+    return with_labeled(sampler, X_labeled, y_labeled, fit_params)
 
 
 def evaluate_together(
@@ -378,7 +425,12 @@ def get_embedding(model: Any) -> Callable[[Any], Any] | None:
 
 
 def resolve_source(
-    model: Any, *, mean_only: bool, X_labeled: Any = None, y_labeled: Any = None
+    model: Any,
+    *,
+    mean_only: bool,
+    X_labeled: Any = None,
+    y_labeled: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
 ) -> Any:
     """Return the source of the draws: a model's mean, draws as they are, or a sampler.
 
@@ -390,6 +442,8 @@ def resolve_source(
         Whether the model's own mean is enough, if it has one.
     X_labeled, y_labeled : object, default=None
         The labeled rows, for models without draws of their own, which are refitted on them.
+    fit_params : dict, default=None
+        Other arguments of these fits; see :func:`labeled_sampler`.
 
     Returns
     -------
@@ -399,7 +453,9 @@ def resolve_source(
     mean = get_mean(model) if mean_only else None
     if mean is not None:
         return mean
-    return model if is_draws(model) else with_labeled(get_sampler(model), X_labeled, y_labeled)
+    if is_draws(model):
+        return model
+    return labeled_sampler(model, X_labeled, y_labeled, fit_params)
 
 
 def draw_from(source: Any, seed: int) -> Draws:

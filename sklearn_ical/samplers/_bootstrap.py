@@ -1,6 +1,7 @@
 """BootstrapSampler: posterior draws of any model that can be fitted, by refits on resamples."""
 
 import copy
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from sklearn_ical._fit_params import FitParams, check_fit_params
 from sklearn_ical._labels import check_one_type, label_array, missing_labels
 from sklearn_ical._random import root_seed
 from sklearn_ical._typing import BaseEstimator, Integer, Seed
@@ -36,6 +38,7 @@ from sklearn_ical.samplers._models import (
     refittable,
     seeded_training,
 )
+from sklearn_ical.samplers._routing import check_accepted, params_of_chosen, params_of_step
 from sklearn_ical.samplers._wrappers import TransformedDraws
 
 METHODS = ("auto", "weights", "copies", "bayesian")
@@ -65,13 +68,13 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         Default number of clones that `draw` fits.
     method : {"auto", "weights", "copies", "bayesian"}, default="auto"
         "copies" fits rows as often as they were drawn. "weights" passes these counts as
-        `sample_weight` instead, without copying rows. "bayesian" is the Bayesian bootstrap [2]_:
-        weights of all rows are drawn from a flat Dirichlet distribution, and scaled to sum to the
-        number of rows. "auto" takes "weights" where the model's `fit` has a `sample_weight` and
-        there is no other estimator inside that may ignore it, else "copies"; and "bayesian" in
-        place of "weights" where each class has one row, so that there is nothing to resample. A
-        model that counts rows, for example by `min_samples_leaf`, counts those of weight 0 too, so
-        "weights" and "copies" may differ.
+        `sample_weight` instead, times the weights given to `fit`, without copying rows. "bayesian"
+        is the Bayesian bootstrap [2]_: weights of all rows are drawn from a flat Dirichlet
+        distribution, and scaled to sum to the number of rows. "auto" takes "weights" where the
+        model's `fit` has a `sample_weight` and there is no other estimator inside that may ignore
+        it, else "copies"; and "bayesian" in place of "weights" where each class has one row, so
+        that there is nothing to resample. A model that counts rows, for example by
+        `min_samples_leaf`, counts those of weight 0 too, so "weights" and "copies" may differ.
     n_jobs : int, default=None
         Number of clones fitted at once, in the sense of joblib.
 
@@ -79,6 +82,8 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
     ----------
     X_, y_ : object
         The labeled rows and their labels, as given to `fit`. Not copied.
+    fit_params_ : dict
+        Other arguments of the fits of the clones.
 
     Notes
     -----
@@ -143,7 +148,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
             return "value"
         return "proba" if hasattr(model, "predict_proba") else "label"
 
-    def fit(self, X: Any, y: Any) -> "BootstrapSampler":
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> "BootstrapSampler":
         """Store the labeled rows that `draw` resamples; nothing is fitted yet.
 
         Parameters
@@ -152,32 +157,48 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
             Rows that the model's `fit` accepts, at least one.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             Their labels or targets.
+        **fit_params : dict
+            Other arguments of the model's `fit`, as it takes them itself: of a Pipeline as
+            ``step__name``. Arrays with one row for each row of `X`, and sample weights in any
+            container, are resampled along with the rows; see :term:`fit_params`.
 
         Returns
         -------
         self : BootstrapSampler
         """
-        check_parameters(self)
-        model = refittable(self.estimator)
-        check_refittable(model)
-        _check_labeled(model, X, y)
-        _labels_of(model, y)
-        self.X_, self.y_ = X, y
-        return self
+        return self._keep(X, y, fit_params)
 
-    def with_labeled(self, X_labeled: Any, y_labeled: Any) -> "BootstrapSampler":
+    def with_labeled(
+        self, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+    ) -> "BootstrapSampler":
         """Return a copy of this sampler that has these labeled rows.
 
         Parameters
         ----------
         X_labeled, y_labeled : object
             As `X` and `y` of :meth:`fit`.
+        fit_params : dict, default=None
+            As the other arguments of :meth:`fit`.
 
         Returns
         -------
         sampler : BootstrapSampler
         """
-        return copy.copy(self).fit(X_labeled, y_labeled)
+        return copy.copy(self)._keep(X_labeled, y_labeled, fit_params)
+
+    def _keep(self, X: Any, y: Any, fit_params: Any) -> "BootstrapSampler":
+        """Check the labeled rows and the other arguments of a fit, and keep them."""
+        check_parameters(self)
+        model = refittable(self.estimator)
+        caller = f"BootstrapSampler of {name_of(model)}"
+        check_refittable(model)
+        _check_labeled(model, X, y)
+        _labels_of(model, y)
+        params = check_fit_params(fit_params, X, caller, name="X_labeled")
+        params = params_of_chosen(self.estimator, params)
+        check_accepted(model, params, caller)
+        self.X_, self.y_, self.fit_params_ = X, y, params
+        return self
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fit clones of the model on resamples of the labeled rows.
@@ -213,15 +234,17 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
             )
         if isinstance(model, Pipeline) and len(model) > 1 and is_fitted(model):
             before, last = frozen_copy(model[:-1]), copy.copy(self).set_params(estimator=model[-1])
-            inner = last.fit(before.transform(self.X_), self.y_).draw(n_draws, random_state)
+            params = params_of_step(model, model.steps[-1][0], self.fit_params_)
+            last = last._keep(before.transform(self.X_), self.y_, params)
+            inner = last.draw(n_draws, random_state)
             return TransformedDraws(before, inner)
-        X, y = sliceable(self.X_), _labels_of(model, self.y_)
+        X, y, params = sliceable(self.X_), _labels_of(model, self.y_), self.fit_params_
         classifies = estimator_type(model) == "classifier"
         strata = np.unique(y, return_inverse=True)[1] if classifies else np.zeros(len(y), dtype=int)
         method = _choose_method(model, self.method, strata)
         root, unfitted = root_seed(random_state, "BootstrapSampler"), _unfitted(model)
         clones = Parallel(n_jobs=self.n_jobs)(
-            delayed(_refit)(unfitted, X, y, strata, method, root, k) for k in range(n_draws)
+            delayed(_refit)(unfitted, X, y, params, strata, method, root, k) for k in range(n_draws)
         )
         return make_draws(
             Members(
@@ -375,7 +398,14 @@ def _clone(model: Any) -> Any:
 
 
 def _refit(
-    model: Any, X: Any, y: np.ndarray, strata: np.ndarray, method: str, root: int, k: int
+    model: Any,
+    X: Any,
+    y: np.ndarray,
+    params: FitParams,
+    strata: np.ndarray,
+    method: str,
+    root: int,
+    k: int,
 ) -> Any:
     """Return clone k of the model, fitted on its resample."""
     seed = np.random.SeedSequence(root, spawn_key=(k,))
@@ -385,12 +415,12 @@ def _refit(
         with seeded_training(refit, int(seed.generate_state(1)[0])):
             if method == "bayesian":
                 weights = generator.dirichlet(np.ones(len(y))) * len(y)
-                return refit.fit(X, y, sample_weight=weights)
+                return refit.fit(X, y, **params.weighted(weights))
             rows = _resample(strata, generator)
             if method == "weights":
                 counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
-                return refit.fit(X, y, sample_weight=counts)
-            return refit.fit(take_rows(X, rows), y[rows])
+                return refit.fit(X, y, **params.weighted(counts))
+            return refit.fit(take_rows(X, rows), y[rows], **params.take(rows))
     except Exception as err:
         raise UnsupportedModelError(
             f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "

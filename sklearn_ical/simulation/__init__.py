@@ -2,8 +2,9 @@
 
 from sklearn_ical.simulation._compare import compare_strategies
 from sklearn_ical.simulation._comparison import ComparisonResult, Estimate, Failure, Summary
+from sklearn_ical.simulation._journal import read_checkpoint
 from sklearn_ical.simulation._result import Round, SimulationResult
-from sklearn_ical.simulation._simulate import read_checkpoint, simulate
+from sklearn_ical.simulation._simulate import simulate
 from sklearn_ical.simulation._start import balanced_rows
 from sklearn_ical.simulation._stopping import (
     OverallUncertainty,

@@ -43,6 +43,7 @@ def compare_strategies(
     initial: Initial = None,
     cost: Numbers | None = None,
     features: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
     stopping: StoppingRule | Sequence[StoppingRule] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     n_jobs: Integer | None = None,
@@ -61,7 +62,7 @@ def compare_strategies(
     ----------
     estimator, X, y, n_initial, batch_size, n_rounds, budget, scoring
         As in :func:`simulate`; `y` holds all labels.
-    X_test, y_test, cv, initial, cost, features, stopping
+    X_test, y_test, cv, initial, cost, features, fit_params, stopping
         As in :func:`simulate`; one of `X_test` with `y_test` and `cv` must be given.
     strategies : dict of str to BaseQuery or str, or list of BaseQuery or str
         The strategies by their labels in the result. In a list, the label of an object is the
@@ -119,7 +120,7 @@ def compare_strategies(
             "compare_strategies", estimator, X, y, strategy, n_initial=n_initial,
             batch_size=batch_size, n_rounds=n_rounds, budget=budget, scoring=scoring,
             X_test=X_test, y_test=y_test, cv=cv, initial=initial, oracle=None, cost=cost,
-            features=features, stopping=stopping, callbacks=None,
+            features=features, fit_params=fit_params, stopping=stopping, callbacks=None,
         )
         for name, strategy in named.items()
     }  # fmt: skip

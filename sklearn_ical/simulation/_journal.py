@@ -1,6 +1,6 @@
 """The checkpoint of a simulation: an append-only file of JSON lines, each on disk before the next.
 
-The simulation defines what the lines mean; here they are written, read and repaired.
+They are written, read and repaired here; the simulation decides when.
 """
 
 import json
@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.simulation._identity import differences
+from sklearn_ical.simulation._result import Round, SimulationResult
 
 FORMAT = 1
 # Description of each kind of event.
@@ -181,3 +182,55 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
+    """Return the result in a checkpoint, without its data or estimator.
+
+    Read more in the :ref:`User Guide <checkpoints>`.
+
+    Parameters
+    ----------
+    path : path
+        A checkpoint of :func:`simulate`, finished or not. It is not changed.
+
+    Returns
+    -------
+    result : SimulationResult
+        With an empty `stopped`. Labels after the last whole round are in `pending`, and in
+        `positions` and `labels`.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is not a checkpoint, or is damaged.
+    """
+    header, events = read_file(path)
+    rounds: list[Round] = []
+    bought: list[tuple[int, Any]] = []
+    refused: list[int] = []
+    query_seconds, n_labeled = 0.0, 0
+    for event in events:
+        if "picks" in event:
+            query_seconds, bought, refused = event["picks"]["query_seconds"], [], []
+        elif "label" in event:
+            row, label = event["label"]["position"], event["label"]["label"]
+            if label is None:
+                refused.append(row)
+            else:
+                bought.append((row, label))
+        else:
+            n_labeled += len(bought)
+            rows, labels = zip(*bought, strict=True) if bought else ((), ())
+            rounds.append(
+                Round(
+                    positions=rows,
+                    labels=labels,
+                    refused=tuple(refused),
+                    n_labeled=n_labeled,
+                    query_seconds=query_seconds,
+                    **event["round"],
+                )
+            )
+            bought = []
+    return SimulationResult(tuple(rounds), "", header["random_state"], tuple(bought))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from sklearn_ical._fit_params import FitParams, check_fit_params
 from sklearn_ical._labels import label_array, missing_labels, plain_label
 from sklearn_ical._validation import (
     SLACK,
@@ -18,11 +19,12 @@ from sklearn_ical._validation import (
     sliceable,
     take_rows,
 )
+from sklearn_ical.samplers._routing import check_accepted
 from sklearn_ical.simulation._identity import describe, describe_data, versions
 from sklearn_ical.simulation._scoring import Evaluation
 from sklearn_ical.simulation._start import check_initial, check_n_initial, initial_rows
 from sklearn_ical.simulation._stopping import StoppingRule, check_number
-from sklearn_ical.strategies._resolve import resolve_strategy, takes_labeled
+from sklearn_ical.strategies._resolve import resolve_strategy, takes_fit_params, takes_labeled
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Plan:
     budget: float
     costs: np.ndarray | None
     features: Any
+    fit_params: FitParams
     scoring: Evaluation
     oracle: Callable[[int], Any] | None
     rules: tuple[StoppingRule, ...]
@@ -71,6 +74,7 @@ class Plan:
         oracle: Any,
         cost: Any,
         features: Any,
+        fit_params: Any,
         stopping: Any,
         callbacks: Any,
     ) -> "Plan":
@@ -85,6 +89,8 @@ class Plan:
         rounds, limit = _check_limits(n_rounds, budget, rules, caller)
         costs = None if cost is None else check_costs(cost, n_points, caller, name="cost", what="X")
         features = _check_features(features, n_points, caller)
+        params = check_fit_params(fit_params, X, caller)
+        check_accepted(estimator, params, caller)
         initial = check_initial(initial, estimator, labels, n_points, caller)
         n_initial = check_n_initial(n_initial, initial, labels, n_points, caller)
         if costs is None and n_initial > limit:
@@ -106,6 +112,7 @@ class Plan:
             budget=limit,
             costs=costs,
             features=features,
+            fit_params=params,
             scoring=scorer,
             oracle=oracle,
             rules=rules,
@@ -131,6 +138,10 @@ class Plan:
             "batch_size": self.batch_size,
             "cost": describe_data(self.costs),
             "features": describe_data(self.features),
+            "fit_params": {
+                name: (describe_data if name in self.fit_params.aligned else describe)(value)
+                for name, value in self.fit_params.items()
+            },
             "stopping": rules,
             "oracle": self.oracle is not None,
         }
@@ -154,6 +165,8 @@ class Plan:
         if labeled and takes_labeled(strategy):
             y_labeled = self.label_array(labeled, labels)
             given = {"X_labeled": take_rows(self.X, labeled), "y_labeled": y_labeled}
+            if self.fit_params and takes_fit_params(strategy):
+                given["fit_params"] = self.fit_params.take(labeled)
         if self.features is not None and "features" in strategy.query_tags().reads:
             given["features"] = take_rows(self.features, pool)
             if "X_labeled" in given:

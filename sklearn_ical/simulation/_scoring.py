@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring, get_scorer, log_loss
 from sklearn.model_selection import check_cv
 
+from sklearn_ical._fit_params import FitParams
 from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
 from sklearn_ical.samplers import DeepEnsembleSampler
@@ -73,7 +74,9 @@ class Evaluation:
             return self._undefined()
         return self._scores(model, self.X_test, self.y_test)
 
-    def by_cv(self, estimator: Any, X: Any, y: np.ndarray, seed: int) -> dict[str, float]:
+    def by_cv(
+        self, estimator: Any, X: Any, y: np.ndarray, params: FitParams, seed: int
+    ) -> dict[str, float]:
         """Return the scores of clones cross-validated on the labeled rows: means over the folds.
 
         A fold in which a metric is not defined is ignored.
@@ -84,8 +87,9 @@ class Evaluation:
         folds = []
         try:
             for train, test in splitter.split(X, y):
+                given = params.take(train)
                 with seeded_training(estimator, seed):
-                    model = clone(estimator).fit(take_rows(X, train), y[train])
+                    model = clone(estimator).fit(take_rows(X, train), y[train], **given)
                 folds.append(self._scores(model, take_rows(X, test), y[test]))
         except ValueError as error:  # too few labels to split, or to fit on
             _warn_failed("cross-validation", error)

@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from sklearn_ical._typing import (
 from sklearn_ical._validation import SLACK, check_positions, take_rows
 from sklearn_ical.exceptions import CheckpointError
 from sklearn_ical.samplers._models import seeded_training
-from sklearn_ical.simulation._journal import Journal, read_file
+from sklearn_ical.simulation._journal import Journal
 from sklearn_ical.simulation._plan import Plan
 from sklearn_ical.simulation._progress import rounds_bar
 from sklearn_ical.simulation._result import Round, SimulationResult
@@ -58,6 +58,7 @@ def simulate(
     oracle: Callable[[int], Any] | None = None,
     cost: Numbers | None = None,
     features: Any = None,
+    fit_params: Mapping[str, Any] | None = None,
     stopping: StoppingRule | Sequence[StoppingRule] | None = None,
     callbacks: Callback | Sequence[Callback] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -121,6 +122,11 @@ def simulate(
     features : array-like of shape (n_points, n_features), default=None
         Precomputed features of the rows of `X`, such as embeddings, for strategies that read
         features.
+    fit_params : dict, default=None
+        Other arguments of the estimator's `fit` by name, such as `sample_weight`, for all fits: of
+        each round, of strategies that refit the model, and of `cv`. Arrays with one row for each
+        row of `X`, and sample weights in any container, are those of the rows; see
+        :term:`fit_params`.
     stopping : StoppingRule or list of them, default=None
         When to stop, see :mod:`sklearn_ical.simulation`; the first to apply ends the run.
     callbacks : callable or list of callables, default=None
@@ -176,8 +182,8 @@ def simulate(
     plan = Plan.from_arguments(
         "simulate", estimator, X, y, strategy, n_initial=n_initial, batch_size=batch_size,
         n_rounds=n_rounds, budget=budget, scoring=scoring, X_test=X_test, y_test=y_test, cv=cv,
-        initial=initial, oracle=oracle, cost=cost, features=features, stopping=stopping,
-        callbacks=callbacks,
+        initial=initial, oracle=oracle, cost=cost, features=features, fit_params=fit_params,
+        stopping=stopping, callbacks=callbacks,
     )  # fmt: skip
     root = root_seed(random_state, "simulate")
     with rounds_bar(verbose, plan.n_rounds + 1, "simulate") as advance:
@@ -350,7 +356,8 @@ class _Loop:
             rows, y = self._known(r)
             seed = stream_seed(self.root, r)
             clone = seeded(self.plan.estimator, seed)
-            scores = scoring.by_cv(clone, take_rows(self.plan.X, rows), y, seed)
+            given = take_rows(self.plan.X, rows), y, self.plan.fit_params.take(rows)
+            scores = scoring.by_cv(clone, *given, seed)
             record = replace(record, scores=scores)
         else:
             record = replace(record, scores=scoring.of_model(model))
@@ -377,8 +384,9 @@ class _Loop:
         try:
             seed = stream_seed(self.root, r)
             clone = seeded(self.plan.estimator, seed)
+            params = self.plan.fit_params.take(rows)
             with seeded_training(clone, seed):
-                return clone.fit(take_rows(self.plan.X, rows), y)
+                return clone.fit(take_rows(self.plan.X, rows), y, **params)
         except ValueError as error:
             if not self._knows_one_class(r):
                 raise
@@ -444,55 +452,3 @@ def _label_type(label: Any) -> Any:
     if isinstance(label, list):
         return [_label_type(value) for value in label]
     return "text" if isinstance(label, str) else "number"
-
-
-def read_checkpoint(path: str | os.PathLike[str]) -> SimulationResult:
-    """Return the result in a checkpoint, without its data or estimator.
-
-    Read more in the :ref:`User Guide <checkpoints>`.
-
-    Parameters
-    ----------
-    path : path
-        A checkpoint of :func:`simulate`, finished or not. It is not changed.
-
-    Returns
-    -------
-    result : SimulationResult
-        With an empty `stopped`. Labels after the last whole round are in `pending`, and in
-        `positions` and `labels`.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is not a checkpoint, or is damaged.
-    """
-    header, events = read_file(path)
-    rounds: list[Round] = []
-    bought: list[tuple[int, Any]] = []
-    refused: list[int] = []
-    query_seconds, n_labeled = 0.0, 0
-    for event in events:
-        if "picks" in event:
-            query_seconds, bought, refused = event["picks"]["query_seconds"], [], []
-        elif "label" in event:
-            row, label = event["label"]["position"], event["label"]["label"]
-            if label is None:
-                refused.append(row)
-            else:
-                bought.append((row, label))
-        else:
-            n_labeled += len(bought)
-            rows, labels = zip(*bought, strict=True) if bought else ((), ())
-            rounds.append(
-                Round(
-                    positions=rows,
-                    labels=labels,
-                    refused=tuple(refused),
-                    n_labeled=n_labeled,
-                    query_seconds=query_seconds,
-                    **event["round"],
-                )
-            )
-            bought = []
-    return SimulationResult(tuple(rounds), "", header["random_state"], tuple(bought))

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Unpack, overload
 
 import numpy as np
@@ -26,13 +27,10 @@ from sklearn_ical._typing import (
 from sklearn_ical._validation import (
     HasMethods,
     StrOptions,
-    check_budget,
-    check_candidates,
-    check_costs,
     check_parameters,
-    clip_batch_size,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError
+from sklearn_ical.pool._limits import check_limits
 from sklearn_ical.pool._pool import (
     Pool,
     RowSet,
@@ -120,6 +118,7 @@ class BaseQuery(BaseEstimator):
         candidates: Positions | None = None,
         X_labeled: Any = None,
         y_labeled: Any = None,
+        fit_params: Mapping[str, Any] | None = None,
         X_reference: Any = None,
         reference: PositionSets | None = None,
         features: Any = None,
@@ -148,6 +147,10 @@ class BaseQuery(BaseEstimator):
         X_labeled, y_labeled : object, default=None
             The labeled rows and their labels, for strategies that use them and for models without
             draws of their own; ignored otherwise.
+        fit_params : dict, default=None
+            Other arguments of the model's `fit`, such as `sample_weight`, for models that are
+            refitted; ignored otherwise. Those with one entry per row are aligned with `X_labeled`;
+            see :term:`fit_params`.
         X_reference : object, default=None
             Rows that the model accepts, for strategies that compare candidates with reference rows;
             ignored otherwise. None compares with the pool.
@@ -186,9 +189,12 @@ class BaseQuery(BaseEstimator):
         """
         sets = {
             "pool": {"X": X_pool, "features": features},
-            "labeled": {"X": X_labeled, "y": y_labeled, "features": labeled_features},
+            "labeled": {
+                "X": X_labeled, "y": y_labeled, "features": labeled_features,
+                "fit_params": fit_params,
+            },
             "reference": {"X": X_reference, "features": reference_features},
-        }
+        }  # fmt: skip
         pool = self._pool(
             "query", sets, batch_size, candidates, costs, budget, return_utilities, reference, model
         )
@@ -370,6 +376,7 @@ class BaseQuery(BaseEstimator):
             mean_only="draws" not in self.query_tags().reads,
             X_labeled=labeled.get("X"),
             y_labeled=labeled.get("y"),
+            fit_params=labeled.get("fit_params"),
         )
         if hasattr(source, "kind") and hasattr(source, "n_draws"):  # known before the work
             self._check_draws(source, caller)
@@ -412,41 +419,12 @@ class BaseQuery(BaseEstimator):
         self, rows: RowSet, batch_size: Any, candidates: Any, costs: Any, budget: Any
     ) -> dict[str, Any]:
         """Check what limits the picks, and return it as fields of a Pool."""
-        caller, most = rows.caller, self.query_tags().max_pool
-        if most is not None and rows.n_points > most:
-            raise ValueError(
-                f"X_pool must have at most {most} rows for {type(self).__name__}. Got "
-                f"{rows.n_points} in {caller}; filter it first, as in "
-                f"FilteredQuery(MarginQuery(), {type(self).__name__}())."
-            )
-        allowed = check_candidates(candidates, rows.n_points, caller)
-        if costs is not None:
-            self._check_gains(caller)
-            costs = check_costs(costs, rows.n_points, caller)[allowed]
-        limit = check_budget(budget, costs, caller)
-        return {
-            "caller": caller,
-            "n_points": rows.n_points,
-            "candidates": allowed,
-            "batch_size": clip_batch_size(batch_size, len(allowed), caller),
-            "requested": int(batch_size),
-            "costs": costs,
-            "budget": limit,
-        }
+        limits = (batch_size, candidates, costs, budget)
+        return check_limits(type(self).__name__, self.query_tags(), rows, *limits)
 
     def _root(self) -> int:
         """Return the root seed of one call."""
         return root_seed(getattr(self, "random_state", None), type(self).__name__)
-
-    def _check_gains(self, caller: str) -> None:
-        """Raise if utilities are not gains, which costs could divide."""
-        utilities = self.query_tags().utilities
-        if utilities != "gain":
-            raise ValueError(
-                "costs needs a strategy whose utilities are gains, with the tag utilities='gain'. "
-                f"Got utilities={utilities!r} of {type(self).__name__} in {caller}; leave costs "
-                "out or choose another strategy."
-            )
 
     def _check_draws(self, draws: Draws | RowSet, caller: str) -> None:
         """Raise if the tags rule out the kind or the number of draws."""

@@ -1,5 +1,6 @@
 """Strategies by name: all classes of the list, and parameters that may be names."""
 
+import inspect
 from importlib import import_module
 from typing import Any
 
@@ -77,6 +78,12 @@ def takes_labeled(strategy: Any) -> bool:
         return False
     tags = strategy.query_tags()
     return needs_model(strategy) or "labeled" in (*tags.reads, *tags.uses)
+
+
+def takes_fit_params(strategy: Any) -> bool:
+    """Return whether the `query` of a strategy has the argument `fit_params`."""
+    parameters = inspect.signature(strategy.query).parameters.values()
+    return any(p.name == "fit_params" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def build(name: str) -> Any:

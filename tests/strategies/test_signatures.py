@@ -9,8 +9,8 @@ from sklearn_ical.strategies import PointwiseQuery, all_strategies
 
 PARAMETERS = {
     "query": (
-        "model X_pool batch_size candidates X_labeled y_labeled X_reference reference features "
-        "labeled_features reference_features costs budget return_utilities"
+        "model X_pool batch_size candidates X_labeled y_labeled fit_params X_reference reference "
+        "features labeled_features reference_features costs budget return_utilities"
     ),
     "select": (
         "samples batch_size candidates X_pool X_labeled y_labeled features labeled_features "
