@@ -20,6 +20,7 @@ from sklearn_ical.samplers._base import (
     get_embedding,
     prepare,
 )
+from sklearn_ical.samplers._pipelines import transform_rows
 from sklearn_ical.samples import PredictionSamples, concatenate
 
 # Rows passed to the model at once, so that its own overhead per call does not matter.
@@ -261,7 +262,7 @@ class RowSet:
             make = get_embedding(self.model)
         if make is not None:
             name = f"What features makes of {self.name}"
-            X = getattr(make, "transform", make)(X)
+            X = transform_rows(make, X) if hasattr(make, "transform") else make(X)
             if n_rows(X, name) != self.n_points:
                 raise ValueError(
                     f"{name} must have one row for each of the {self.n_points} rows. Got "

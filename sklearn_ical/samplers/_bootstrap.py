@@ -31,14 +31,14 @@ from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
     check_single_output,
     estimator_type,
-    frozen_copy,
     is_fitted,
     name_of,
     not_fitted,
     refittable,
     seeded_training,
 )
-from sklearn_ical.samplers._routing import check_accepted, params_of_chosen, params_of_step
+from sklearn_ical.samplers._pipelines import split_for_refits
+from sklearn_ical.samplers._routing import check_accepted, params_of_chosen, params_of_part
 from sklearn_ical.samplers._wrappers import TransformedDraws
 
 METHODS = ("auto", "weights", "copies", "bayesian")
@@ -62,7 +62,8 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
     estimator : estimator
         A classifier or regressor, fitted or not. Only clones of it are fitted: of a search object,
         of the model that it chose; of a frozen one, of the model inside; of a fitted Pipeline, of
-        its last step, on rows that the other steps transform as they were fitted. Without
+        its last step, on rows that the other steps transform as they were fitted. Steps that
+        resample rows, as those of imbalanced-learn do, resample those of each refit. Without
         `predict_proba` the clones of a classifier vote.
     n_draws : int, default=50
         Default number of clones that `draw` fits.
@@ -72,9 +73,10 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         is the Bayesian bootstrap [2]_: weights of all rows are drawn from a flat Dirichlet
         distribution, and scaled to sum to the number of rows. "auto" takes "weights" where the
         model's `fit` has a `sample_weight` and there is no other estimator inside that may ignore
-        it, else "copies"; and "bayesian" in place of "weights" where each class has one row, so
-        that there is nothing to resample. A model that counts rows, for example by
-        `min_samples_leaf`, counts those of weight 0 too, so "weights" and "copies" may differ.
+        it, nor a resampling of rows as in imbalanced-learn, else "copies"; and "bayesian" in place
+        of "weights" where each class has one row, so that there is nothing to resample. A model
+        that counts rows, for example by `min_samples_leaf`, counts those of weight 0 too, so
+        "weights" and "copies" may differ.
     n_jobs : int, default=None
         Number of clones fitted at once, in the sense of joblib.
 
@@ -232,13 +234,15 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
                 "of the labeled rows. Got no labeled rows; call query(model, X_pool, X_labeled=X, "
                 "y_labeled=y), or pass BootstrapSampler(model).fit(X, y) as the model."
             )
-        if isinstance(model, Pipeline) and len(model) > 1 and is_fitted(model):
-            before, last = frozen_copy(model[:-1]), copy.copy(self).set_params(estimator=model[-1])
-            params = params_of_step(model, model.steps[-1][0], self.fit_params_)
-            last = last._keep(before.transform(self.X_), self.y_, params)
-            inner = last.draw(n_draws, random_state)
-            return TransformedDraws(before, inner)
-        X, y, params = sliceable(self.X_), _labels_of(model, self.y_), self.fit_params_
+        params = self.fit_params_
+        if isinstance(model, Pipeline) and is_fitted(model):
+            before, part = split_for_refits(model)
+            params, model = params_of_part(model, part, params), part
+            if before is not None:
+                sampler = copy.copy(self).set_params(estimator=part)
+                sampler = sampler._keep(before.transform(self.X_), self.y_, params)
+                return TransformedDraws(before, sampler.draw(n_draws, random_state))
+        X, y = sliceable(self.X_), _labels_of(model, self.y_)
         classifies = estimator_type(model) == "classifier"
         strata = np.unique(y, return_inverse=True)[1] if classifies else np.zeros(len(y), dtype=int)
         method = _choose_method(model, self.method, strata)
@@ -363,9 +367,11 @@ def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
         )
     alone = np.bincount(strata).max() == 1
     if method == "auto":
-        # An estimator inside another one may be fitted without the weights.
+        # An estimator inside another one may be fitted without the weights, and a model that
+        # resamples rows, as those of imbalanced-learn do, draws them whatever their weights.
         nested = any(hasattr(value, "fit") for value in params.values())
-        method = "copies" if nested or not weighs else "bayesian" if alone else "weights"
+        weighs = weighs and not nested and "sampling_strategy" not in params
+        method = "copies" if not weighs else "bayesian" if alone else "weights"
     same = total == 1 if method == "bayesian" else alone
     if same and not any("random_state" in key for key in params):
         raise UnsupportedModelError(

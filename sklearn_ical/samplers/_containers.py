@@ -1,5 +1,6 @@
 """Models inside others: pipelines, transformed targets, thresholds, frozen models."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import Draws, get_sampler, with_labeled
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._models import frozen_copy, model_inside, not_fitted
+from sklearn_ical.samplers._models import model_inside, not_fitted
+from sklearn_ical.samplers._pipelines import steps_before_last
 from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samples import PredictionSamples
 
@@ -24,9 +26,9 @@ class PipelineSampler(SamplerAround):
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the last step; see :class:`BaseSampler`."""
         inner = self.inner.draw(n_draws, random_state)
-        return (
-            inner if len(self.outer) == 1 else TransformedDraws(frozen_copy(self.outer[:-1]), inner)
-        )
+        if len(self.outer) == 1:
+            return inner
+        return TransformedDraws(steps_before_last(self.outer), inner)
 
 
 class TargetSampler(SamplerAround):
@@ -107,7 +109,9 @@ def pipeline_sampler(pipeline: Pipeline) -> Any:
     if not isinstance(inner, BootstrapSampler):
         return PipelineSampler(pipeline, inner)
     # The part of the last step that can be refitted: of a search, the model that it chose.
-    return BootstrapSampler(Pipeline([*pipeline.steps[:-1], (name, inner.estimator)]))
+    model = copy.copy(pipeline)
+    model.steps = [*pipeline.steps[:-1], (name, inner.estimator)]
+    return BootstrapSampler(model)
 
 
 def target_sampler(model: TransformedTargetRegressor) -> Any:

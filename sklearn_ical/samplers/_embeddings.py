@@ -6,7 +6,8 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from sklearn_ical.samplers._base import get_embedding
-from sklearn_ical.samplers._models import torch_file
+from sklearn_ical.samplers._models import is_fitted, not_fitted, torch_file
+from sklearn_ical.samplers._pipelines import FittedSteps, steps_before_last
 
 
 @dataclass(frozen=True)
@@ -15,13 +16,13 @@ class PipelineEmbedding:
 
     Attributes
     ----------
-    before : Pipeline
-        The steps but the last, fitted.
+    before : FittedSteps
+        The steps but the last.
     embedding : callable or None
         That of the last step.
     """
 
-    before: Pipeline
+    before: FittedSteps
     embedding: Any = None
 
     def __call__(self, X: Any) -> Any:
@@ -32,8 +33,13 @@ class PipelineEmbedding:
 
 def pipeline_embedding(pipeline: Pipeline) -> Any:
     """Return the embedding of a Pipeline, or of its only step."""
-    embedding = get_embedding(pipeline.steps[-1][1])
-    return PipelineEmbedding(pipeline[:-1], embedding) if len(pipeline) > 1 else embedding
+    last = pipeline.steps[-1][1]
+    if not is_fitted(last):
+        raise not_fitted(pipeline)
+    embedding = get_embedding(last)
+    if len(pipeline) == 1:
+        return embedding
+    return PipelineEmbedding(steps_before_last(pipeline), embedding)
 
 
 def net_embedding(net: Any) -> Any:

@@ -9,13 +9,13 @@ from sklearn.pipeline import Pipeline
 from sklearn_ical.samplers._base import Draws, get_mean
 from sklearn_ical.samplers._containers import noise_of_all_targets
 from sklearn_ical.samplers._models import (
-    frozen_copy,
     is_fitted,
     net_in,
     not_fitted,
     preserving_state,
 )
 from sklearn_ical.samplers._net_samplers import DeepEnsembleSampler
+from sklearn_ical.samplers._pipelines import steps_before_last
 from sklearn_ical.samplers._wrappers import TransformedDraws
 from sklearn_ical.samples import PredictionSamples
 
@@ -100,5 +100,5 @@ def wrapper_mean(wrapper: Any, model: Any, before: Any = None) -> Draws | None:
 
 def pipeline_mean(pipeline: Pipeline) -> Draws | None:
     """Return the mean of the last step of a Pipeline."""
-    before = frozen_copy(pipeline[:-1]) if len(pipeline) > 1 else None
+    before = steps_before_last(pipeline) if len(pipeline) > 1 else None
     return wrapper_mean(pipeline, pipeline.steps[-1][1], before)

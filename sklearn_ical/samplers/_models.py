@@ -43,7 +43,12 @@ def estimator_type(model: Any) -> str | None:
 
 
 def is_fitted(model: Any) -> bool:
-    """Return whether a model was fitted; True also if that is unknown."""
+    """Return whether a model was fitted; True also if that is unknown.
+
+    A Pipeline is if its last step is. A model that knows its classes may have nothing to fit.
+    """
+    if isinstance(model, Pipeline) and model.steps:
+        return is_fitted(model.steps[-1][1])
     if callable(getattr(model, "is_fitted", None)):
         return bool(model.is_fitted())
     if not isinstance(model, BaseEstimator) or not hasattr(model, "fit"):
@@ -51,7 +56,7 @@ def is_fitted(model: Any) -> bool:
     try:
         check_is_fitted(model)
     except NotFittedError:
-        return False
+        return not hasattr(model, "__sklearn_is_fitted__") and hasattr(model, "classes_")
     except AttributeError:  # around a model that is not a scikit-learn estimator
         return True
     return True

@@ -35,6 +35,22 @@ def params_of_chosen(model: Any, params: FitParams) -> FitParams:
     return params
 
 
+def params_of_part(pipeline: Any, part: Any, params: FitParams) -> FitParams:
+    """Return the arguments for the `fit` of the last step of a Pipeline, or of some of its steps.
+
+    `part` is the last step itself, or a Pipeline of the steps from one on.
+    """
+    name, last = pipeline.steps[-1]
+    if part is last:
+        return params_of_step(pipeline, name, params)
+    kept = [name for name, _ in part.steps]
+    if not _routes(pipeline):
+        return params.renamed({k: v for k, v in params.items() if k.partition("__")[0] in kept})
+    routed = process_routing(pipeline, "fit", **params)
+    used = {id(v) for step in kept for given in routed[step].values() for v in given.values()}
+    return params.renamed({k: v for k, v in params.items() if id(v) in used})
+
+
 def params_of_step(pipeline: Any, step: str, params: FitParams) -> FitParams:
     """Return the arguments for the `fit` of one step of a Pipeline."""
     if params and _routes(pipeline):
