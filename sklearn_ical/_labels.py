@@ -45,12 +45,29 @@ def missing_labels(labels: Any) -> np.ndarray:
     return missing.reshape(len(labels), math.prod(labels.shape[1:])).any(axis=1)
 
 
-def label_array(labels: Any, name: str, caller: str) -> np.ndarray:
+def one_column(labels: Any) -> Any:
+    """Return labels in one column, (n_rows, 1), as those of one axis; others as they are.
+
+    An array stays an array, a frame becomes a series, and of a list of lists the entries are taken.
+    """
+    if isinstance(labels, list | tuple):
+        rows = (list, tuple, np.ndarray)
+        column = bool(labels) and all(isinstance(r, rows) and len(r) == 1 for r in labels)
+        return [row[0] for row in labels] if column else labels
+    shape: Any = getattr(labels, "shape", ())
+    if len(shape) != 2 or shape[1] != 1 or sparse.issparse(labels):
+        return labels
+    return labels[labels.columns[0]] if hasattr(labels, "columns") else labels[:, 0]
+
+
+def label_array(labels: Any, name: str, caller: str, *, ravel: bool = True) -> np.ndarray:
     """Return labels as an array in which no label has changed; raise for rows of unequal length.
 
-    A list is read as objects first, because numpy turns numbers among strings into strings. An
-    array of objects that are all numbers becomes an array of numbers, unless some are missing.
+    With `ravel`, labels in one column become an array of one axis. A list is read as objects first,
+    because numpy turns numbers among strings into strings. An array of objects that are all numbers
+    becomes an array of numbers, unless some are missing.
     """
+    labels = one_column(labels) if ravel else labels
     is_list = isinstance(labels, list | tuple)
     array = np.asarray(labels, dtype=object) if is_list else np.asarray(labels)
     if array.dtype != object or array.ndim == 0:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import sklearn.datasets
 
-from sklearn_ical._labels import missing_labels
+from sklearn_ical._labels import missing_labels, one_column
 from sklearn_ical.cli._csv import STDIN, check_distinct, place_of, quoted, read_csv
 from sklearn_ical.cli._errors import CommandError, one_line
 from sklearn_ical.cli._files import check_readable
@@ -279,7 +279,7 @@ def _labeled_arrays(source: str, target: str | None) -> Dataset:
         X, y = _array_of(arrays, key, source), _array_of(arrays, labels, source)
     if X.ndim != 2 or len(X) == 0:
         raise CommandError(f"{source} must hold rows and columns. Got rows of shape {X.shape}.")
-    return Dataset(X, y, None)
+    return Dataset(X, one_column(y), None)
 
 
 def _check_all_labeled(y: np.ndarray, source: str) -> None:

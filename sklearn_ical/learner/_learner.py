@@ -7,12 +7,14 @@ from typing import Any, Literal, overload
 import numpy as np
 import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sklearn_ical._fit_params import FitParams
+from sklearn_ical._labels import one_column
 from sklearn_ical._typing import (
     BaseEstimator,
     Indices,
@@ -22,11 +24,12 @@ from sklearn_ical._typing import (
     Strategy,
     StrategyName,
 )
-from sklearn_ical._validation import n_rows
+from sklearn_ical._validation import n_rows, warn
 from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import CALLER
 from sklearn_ical.samplers import get_sampler
 from sklearn_ical.samplers._base import labeled_sampler
+from sklearn_ical.samplers._models import keeps_columns
 from sklearn_ical.strategies._resolve import resolve_strategy, takes_fit_params, takes_labeled
 
 _DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "score")
@@ -118,7 +121,8 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         X : object
             Rows that the estimator accepts: array, sparse matrix, pandas or polars frame, list.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Their labels, none of them missing: all are passed to the estimator.
+            Their labels, none of them missing: all are passed to the estimator. One column,
+            (n_rows, 1), is raveled.
         features : array-like of shape (n_rows, n_features), default=None
             Precomputed features of the rows, kept for strategies that read those of the labeled
             rows; `teach` then needs them too, and `query` those of the pool.
@@ -135,6 +139,8 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             If `estimator` or `strategy` cannot be used as one.
         """
         self._check_parameters("fit")
+        if not keeps_columns(self.estimator):
+            y = _raveled(y, self.estimator)
         return self._refit(Labeled.from_arguments(X, y, params, features).copied())
 
     @overload
@@ -258,6 +264,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
                 f"{type(self.estimator_).__name__} in {CALLER}; leave partial_fit out to fit on "
                 "all labels."
             )
+        y_new = y_new if keeps_columns(self.estimator) else one_column(y_new)
         before = Labeled.from_arguments(
             self.X_labeled_, self.y_labeled_, self.fit_params_, self.labeled_features_
         )
@@ -435,6 +442,22 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         if params and sklearn.get_config()["enable_metadata_routing"]:
             return process_routing(self, method, **params)["estimator"][method]
         return params
+
+
+def _raveled(y: Any, estimator: Any) -> Any:
+    """Return labels in one column as those of one axis, with the warning of scikit-learn.
+
+    There is none for an estimator that takes several outputs, as in its own checks.
+    """
+    raveled = one_column(y)
+    has_tags = hasattr(estimator, "__sklearn_tags__")
+    if raveled is not y and has_tags and not get_tags(estimator).target_tags.multi_output:
+        warn(
+            "A column-vector y was passed when a 1d array was expected by ActiveLearner.fit. "
+            "Please change the shape of y to (n_samples,), for example using ravel().",
+            DataConversionWarning,
+        )
+    return raveled
 
 
 def _draw_from(learner: ActiveLearner) -> Any:

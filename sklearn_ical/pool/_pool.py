@@ -11,6 +11,7 @@ from scipy import sparse
 
 from sklearn_ical import _array
 from sklearn_ical._array import Array
+from sklearn_ical._labels import one_column
 from sklearn_ical._typing import Numbers, Positions, PositionSets, Real
 from sklearn_ical._validation import n_rows, numeric_rows, sliceable, take_rows
 from sklearn_ical.samplers._base import (
@@ -74,7 +75,8 @@ class RowSet:
         features: Any = None,
         like: "RowSet | None" = None,
     ) -> None:
-        self.X, self.y, self.name, self.caller, self.model = X, y, name, caller, model
+        self.X, self.y, self.name = X, one_column(y), name
+        self.caller, self.model = caller, model
         self._precomputed, self._like = features, like
         self._features: dict[Any, tuple[Any, Any]] = {}
         self._samples: Any = None

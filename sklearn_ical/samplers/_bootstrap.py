@@ -32,6 +32,7 @@ from sklearn_ical.samplers._models import (
     check_single_output,
     estimator_type,
     is_fitted,
+    keeps_columns,
     name_of,
     not_fitted,
     refittable,
@@ -330,7 +331,7 @@ def _check_labeled(model: Any, X: Any, y: Any) -> None:
 def _labels_of(model: Any, y: Any) -> np.ndarray:
     """Return labels as an array, of one axis for a classifier; raise if they cannot be used."""
     caller = f"BootstrapSampler of {name_of(model)}"
-    labels = label_array(y, "y_labeled", caller)
+    labels = label_array(y, "y_labeled", caller, ravel=not keeps_columns(model))
     missing = missing_labels(labels)
     if missing.any():
         row = int(np.argmax(missing))

@@ -195,6 +195,20 @@ def net_in(model: Any) -> Any:
     return model
 
 
+def keeps_columns(model: Any) -> bool:
+    """Return whether targets in one column, (n_rows, 1), mean something else to a model than 1-d.
+
+    They do to nets for regression, whose outputs have the same shape, and to models that have
+    several outputs only; for others they are raveled.
+    """
+    if net_in(model) is not None:
+        return estimator_type(model) == "regressor"
+    try:
+        return not get_tags(model).target_tags.single_output
+    except (AttributeError, TypeError, ValueError):  # of models that have no tags
+        return False
+
+
 def _holds_net(model: Any) -> bool:
     """Return whether there is a net anywhere in a model."""
     if "torch" not in sys.modules or isinstance(model, type):

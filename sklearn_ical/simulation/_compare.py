@@ -113,14 +113,13 @@ def compare_strategies(
         raise ValueError(
             "compare_strategies needs rows to score on. Got neither X_test and y_test nor cv."
         )
-    named = _check_strategies(strategies)
-    wanted = _check_seeds(seeds)
+    named, wanted = _check_strategies(strategies), _check_seeds(seeds)
     plans = {
         name: Plan.from_arguments(
             "compare_strategies", estimator, X, y, strategy, n_initial=n_initial,
-            batch_size=batch_size, n_rounds=n_rounds, budget=budget, scoring=scoring,
-            X_test=X_test, y_test=y_test, cv=cv, initial=initial, oracle=None, cost=cost,
-            features=features, fit_params=fit_params, stopping=stopping, callbacks=None,
+            batch_size=batch_size, n_rounds=n_rounds, budget=budget, scoring=scoring, X_test=X_test,
+            y_test=y_test, cv=cv, initial=initial, oracle=None, cost=cost, features=features,
+            fit_params=fit_params, stopping=stopping, callbacks=None,
         )
         for name, strategy in named.items()
     }  # fmt: skip

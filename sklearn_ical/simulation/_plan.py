@@ -19,6 +19,7 @@ from sklearn_ical._validation import (
     sliceable,
     take_rows,
 )
+from sklearn_ical.samplers._models import keeps_columns
 from sklearn_ical.samplers._routing import check_accepted
 from sklearn_ical.simulation._identity import describe, describe_data, versions
 from sklearn_ical.simulation._scoring import Evaluation
@@ -82,7 +83,7 @@ class Plan:
         strategy = resolve_strategy(strategy, "strategy", caller)
         _check_objects(estimator, strategy, oracle, caller)
         n_points = n_rows(X, "X")
-        labels = _check_y(y, n_points, oracle, caller)
+        labels = _check_y(y, n_points, estimator, oracle, caller)
         X_test = _check_test(X, labels, X_test, y_test, caller)
         scorer = Evaluation(estimator, scoring, X_test, y_test, cv)
         rules = _check_rules(stopping, estimator, scorer.names, caller)
@@ -93,11 +94,7 @@ class Plan:
         check_accepted(estimator, params, caller)
         initial = check_initial(initial, estimator, labels, n_points, caller)
         n_initial = check_n_initial(n_initial, initial, labels, n_points, caller)
-        if costs is None and n_initial > limit:
-            raise ValueError(
-                f"budget must cover the {n_initial} initial labels. Got {limit:g} in {caller}; "
-                "raise budget or lower n_initial."
-            )
+        _check_start(costs, n_initial, limit, caller)
         return cls(
             caller=caller,
             estimator=estimator,
@@ -179,13 +176,16 @@ class Plan:
             label = self.y[row]
         else:
             label = self.oracle(row)  # type: ignore[misc]
-        return plain_label(label, classes=is_classifier(self.estimator))
+        label = plain_label(label, classes=is_classifier(self.estimator))
+        one = isinstance(label, list) and len(label) == 1 and not keeps_columns(self.estimator)
+        return label[0] if one else label
 
     def label_array(self, rows: list[int], labels: list[Any]) -> np.ndarray:
         """Return bought labels in the form that the estimator gets."""
         if self.y is not None and self.oracle is None and self.y.dtype != object:
             return self.y[rows]
-        return label_array(labels, "labels", self.caller)
+        ravel = not keeps_columns(self.estimator)
+        return label_array(labels, "labels", self.caller, ravel=ravel)
 
 
 def _check_objects(estimator: Any, strategy: Any, oracle: Any, caller: str) -> None:
@@ -211,7 +211,7 @@ def _check_objects(estimator: Any, strategy: Any, oracle: Any, caller: str) -> N
         )
 
 
-def _check_y(y: Any, n_points: int, oracle: Any, caller: str) -> np.ndarray | None:
+def _check_y(y: Any, n_points: int, estimator: Any, oracle: Any, caller: str) -> np.ndarray | None:
     """Return the labels as an array, or None where an oracle gives all of them."""
     if y is None:
         if oracle is None:
@@ -220,7 +220,7 @@ def _check_y(y: Any, n_points: int, oracle: Any, caller: str) -> np.ndarray | No
                 f"{caller}."
             )
         return None
-    labels = label_array(y, "y", caller)
+    labels = label_array(y, "y", caller, ravel=not keeps_columns(estimator))
     if labels.ndim == 0 or len(labels) != n_points:
         got = "no array" if labels.ndim == 0 else f"{len(labels)}"
         raise ValueError(
@@ -279,6 +279,15 @@ def _check_limits(
         check_number(budget, "budget", caller, above=0)
     rounds, limit = (math.inf if value is None else value for value in (n_rounds, budget))
     return rounds, limit
+
+
+def _check_start(costs: Any, n_initial: int, limit: float, caller: str) -> None:
+    """Raise if the budget does not cover the initial labels, where each costs 1."""
+    if costs is None and n_initial > limit:
+        raise ValueError(
+            f"budget must cover the {n_initial} initial labels. Got {limit:g} in {caller}; raise "
+            "budget or lower n_initial."
+        )
 
 
 def _check_rules(

@@ -12,10 +12,11 @@ from sklearn.metrics import check_scoring, get_scorer, log_loss
 from sklearn.model_selection import check_cv
 
 from sklearn_ical._fit_params import FitParams
+from sklearn_ical._labels import one_column
 from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
 from sklearn_ical.samplers import DeepEnsembleSampler
-from sklearn_ical.samplers._models import net_in, preserving_state, seeded_training
+from sklearn_ical.samplers._models import keeps_columns, net_in, preserving_state, seeded_training
 
 # Names of columns of results besides the scores.
 TAKEN = {
@@ -46,6 +47,7 @@ class Evaluation:
                 f"rows grow from round to round. Got {cv!r}."
             )
         self.scoring, self.X_test, self.cv = scoring, X_test, _without_state(cv)
+        y_test = y_test if keeps_columns(estimator) else one_column(y_test)
         labels: Any = None if y_test is None else np.asarray(y_test)
         self.y_test: Any = labels
         if X_test is not None and n_rows(X_test, "X_test") != len(labels):
