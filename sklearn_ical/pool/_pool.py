@@ -22,6 +22,7 @@ from sklearn_ical.samplers._base import (
     prepare,
 )
 from sklearn_ical.samplers._pipelines import transform_rows
+from sklearn_ical.samplers._probabilities import ProbabilitiesError
 from sklearn_ical.samples import PredictionSamples, concatenate
 
 # Rows passed to the model at once, so that its own overhead per call does not matter.
@@ -212,7 +213,10 @@ class RowSet:
         else:
             whole = run and len(rows) == self.n_points
             X = self._sliceable if whole else take_rows(self._sliceable, where)
-            yield from evaluate_in_chunks(self._draws, X, chunk)
+            try:
+                yield from evaluate_in_chunks(self._draws, X, chunk)
+            except ProbabilitiesError as err:
+                raise err.at(rows, self.name) from err.__cause__
 
     @cached_property
     def _sliceable(self) -> Any:

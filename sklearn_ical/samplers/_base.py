@@ -25,6 +25,7 @@ from sklearn_ical._validation import (
 )
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import name_of
+from sklearn_ical.samplers._probabilities import ProbabilitiesError
 from sklearn_ical.samplers._routing import params_of_chosen
 from sklearn_ical.samples import PredictionSamples
 
@@ -164,7 +165,7 @@ def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionS
         chunks = iter([draws(X)])
     else:
         X = sliceable(X)
-        chunks = (draws(take_rows(X, slice(a, min(a + chunk, total)))) for a in starts)
+        chunks = _chunks(draws, X, [range(a, min(a + chunk, total)) for a in starts])
     sizes = [min(chunk, total - start) for start in starts]
     for size, samples in zip_longest(sizes, chunks):
         if not isinstance(samples, PredictionSamples) or samples.n_points != size:
@@ -175,6 +176,15 @@ def evaluate_in_chunks(draws: Draws, X: Any, chunk: int) -> Iterator[PredictionS
                 f"given to it. Got {got}."
             )
         yield samples
+
+
+def _chunks(draws: Draws, X: Any, parts: list[range]) -> Iterator[PredictionSamples]:
+    """Yield the predictions for parts of the rows; errors name the row among all of them."""
+    for rows in parts:
+        try:
+            yield draws(take_rows(X, slice(rows.start, rows.stop)))
+        except ProbabilitiesError as err:
+            raise err.at(rows) from err.__cause__
 
 
 def first_rows(X: Any) -> Any:

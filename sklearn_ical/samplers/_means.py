@@ -10,12 +10,14 @@ from sklearn_ical.samplers._base import Draws, get_mean
 from sklearn_ical.samplers._containers import noise_of_all_targets
 from sklearn_ical.samplers._models import (
     is_fitted,
+    name_of,
     net_in,
     not_fitted,
     preserving_state,
 )
 from sklearn_ical.samplers._net_samplers import DeepEnsembleSampler
 from sklearn_ical.samplers._pipelines import steps_before_last
+from sklearn_ical.samplers._probabilities import proba_samples, read_proba
 from sklearn_ical.samplers._wrappers import TransformedDraws
 from sklearn_ical.samples import PredictionSamples
 
@@ -33,17 +35,13 @@ class ClassifierMean:
         self.classes: Any = getattr(model, "classes_", None)
 
     def __call__(self, X: Any) -> PredictionSamples:
+        owner = f"predict_proba of {name_of(self.model)}"
         with preserving_state(self.model):
-            proba = self.model.predict_proba(X)
-        if not isinstance(proba, list) and getattr(proba, "ndim", None) == 2:
-            # A net may have more outputs than there were labels.
-            known = net_in(self.model) is None or len(self.classes) == proba.shape[1]
-            return PredictionSamples(proba[:, None, :], classes=self.classes if known else None)
-        got = f"a list of {len(proba)} arrays" if isinstance(proba, list) else repr(proba)
-        raise ValueError(
-            f"predict_proba of {type(self.model).__name__} must return one (n_points, n_classes) "
-            f"array. Got {got}, as multi-output models give; fit one model per output."
-        )
+            answer = self.model.predict_proba(X)
+        proba, classes = read_proba(answer, self.classes, owner)
+        # A net may have more outputs than there were labels.
+        known = net_in(self.model) is None or len(classes) == proba.shape[1]
+        return proba_samples(proba, classes if known else None, owner)
 
 
 class RegressorMean:

@@ -22,6 +22,7 @@ from sklearn_ical.samplers._models import (
     not_fitted,
     preserving_state,
 )
+from sklearn_ical.samplers._probabilities import proba_samples, read_proba
 from sklearn_ical.samples import PredictionSamples
 
 
@@ -167,18 +168,19 @@ class ClassifierDraws:
     def _proba(self, k: int, X: Any, n_points: int) -> np.ndarray:
         """Return the checked probabilities of member k, (n_points, n_columns)."""
         members = self.members
-        proba = _ask(members, k, "predict_proba", X)
+        owner = f"predict_proba of member {members.names[k]} of {members.caller}"
+        answer = _ask(members, k, "predict_proba", X)
+        proba, _ = read_proba(answer, getattr(members.models[k], "classes_", None), owner)
         if proba.shape != (n_points, len(self.columns[k])):
             raise UnsupportedModelError(
-                f"predict_proba of member {members.names[k]} of {members.caller} must have shape "
-                f"{(n_points, len(self.columns[k]))}. Got {proba.shape}."
+                f"{owner} must have shape {(n_points, len(self.columns[k]))}. Got {proba.shape}."
             )
-        return _checked(proba, "proba", members, k)
+        return proba_samples(_array.to_host(proba), None, owner).values[:, 0]
 
     def _votes(self, k: int, X: Any, n_points: int) -> np.ndarray:
         """Return the indices in `classes` of the labels that member k predicts, (n_points,)."""
         members = self.members
-        labels = _ask(members, k, "predict", X)
+        labels = np.asarray(_ask(members, k, "predict", X))
         classes = np.asarray(members.models[k].classes_)
         order = np.argsort(classes)
         places = np.searchsorted(classes, labels, sorter=order).clip(max=len(classes) - 1)
@@ -214,9 +216,9 @@ class RegressorDraws:
         members = self.members
         outputs: list[np.ndarray] = []
         for k in range(self.n_draws):
-            y = _ask(members, k, "predict", X).astype(np.float64, copy=False)
+            y = np.asarray(_ask(members, k, "predict", X)).astype(np.float64, copy=False)
             # (n,) and (n, 1) are the same single target.
-            y = _checked(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, "value", members, k)
+            y = _checked(y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y, members, k)
             if outputs and y.shape != outputs[0].shape:
                 raise UnsupportedModelError(
                     f"Members must predict the same targets. Got shape {outputs[0].shape} from "
@@ -227,12 +229,12 @@ class RegressorDraws:
         return PredictionSamples.trusted(np.stack(outputs, axis=1), "value", weights=self.weights)
 
 
-def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
+def _ask(members: Members, k: int, method: str, X: Any) -> Any:
     """Return the output of a method of member k for `X`, of which it may use only some columns."""
     rows = X if members.features is None else X[:, members.features[k]]
     try:
         with preserving_state(members.models[k]):
-            return np.asarray(getattr(members.models[k], method)(rows))
+            return getattr(members.models[k], method)(rows)
     except (NotFittedError, MemoryError):
         raise
     except Exception as err:
@@ -243,10 +245,10 @@ def _ask(members: Members, k: int, method: str, X: Any) -> np.ndarray:
         ) from err
 
 
-def _checked(output: np.ndarray, kind: Kind, members: Members, k: int) -> np.ndarray:
-    """Return the predictions of one member, checked; errors name the member."""
+def _checked(output: np.ndarray, members: Members, k: int) -> np.ndarray:
+    """Return the values that one member predicts, checked; errors name the member."""
     try:
-        return PredictionSamples(output[:, None], kind).values[:, 0]
+        return PredictionSamples(output[:, None], "value").values[:, 0]
     except (TypeError, ValueError) as err:
         raise UnsupportedModelError(
             f"Member {members.names[k]} of {members.caller} gives no usable predictions. {err}"

@@ -17,6 +17,7 @@ from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
 from sklearn_ical.samplers import DeepEnsembleSampler
 from sklearn_ical.samplers._models import keeps_columns, net_in, preserving_state, seeded_training
+from sklearn_ical.samplers._probabilities import class_probabilities
 
 # Names of columns of results besides the scores.
 TAKEN = {
@@ -165,7 +166,7 @@ def _scorer(scoring: Any) -> Any:
 
 
 def _neg_log_loss(model: Any, X: Any, y: np.ndarray) -> float:
-    proba = model.predict_proba(X)
+    proba = class_probabilities(model, X)
     if len(model.classes_) < 2:
         return 0.0
     return -float(log_loss(y, proba, labels=model.classes_))
@@ -191,7 +192,7 @@ class _WithClasses:
         return self._model.__sklearn_tags__()
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        columns = np.asarray(self._model.predict_proba(X))
+        columns = class_probabilities(self._model, X)
         proba = np.zeros((len(columns), len(self.classes_)), columns.dtype)
         proba[:, np.searchsorted(self.classes_, self._known)] = columns
         return proba

@@ -11,6 +11,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from sklearn_ical._validation import check_integer, take_rows
 from sklearn_ical.dependence import predictive_entropy
+from sklearn_ical.samplers._probabilities import class_probabilities
 from sklearn_ical.simulation._result import Round
 
 
@@ -293,8 +294,8 @@ class OverallUncertainty(StoppingRule):
             return math.nan
         if not len(state.unlabeled):
             return 0.0
-        proba = state.model.predict_proba(take_rows(state.X, state.unlabeled))
-        return float(np.mean(predictive_entropy(np.asarray(proba, dtype=np.float64)[:, None, :])))
+        proba = class_probabilities(state.model, take_rows(state.X, state.unlabeled))
+        return float(np.mean(predictive_entropy(proba.astype(np.float64)[:, None, :])))
 
     def reason(self, rounds: Sequence[Round]) -> str | None:
         """Return a reason if the last measure is at most the threshold."""

@@ -456,9 +456,12 @@ def test_words_and_numbers_as_labels_do_not_mix(words: np.ndarray) -> None:
     [
         ([0.2, 0.3, 0.5], r"predict_proba of member 1 \(Constant\).*\(4, 2\)\. Got \(4, 3\)"),
         ([1.0], r"predict_proba of member 1 \(Constant\).*\(4, 2\)\. Got \(4, 1\)"),
-        ([0.9, 0.9], r"Member 1 \(Constant\).*no usable predictions.*sum to 1"),
-        ([1.5, -0.5], r"Member 1 \(Constant\).*no usable predictions.*must be >= 0"),
-        ([np.nan, 1.0], r"Member 1 \(Constant\).*no usable predictions.*must be finite"),
+        ([0.9, 0.9], r"^predict_proba of member 1 \(Constant\) .* sum to 1\.8, not 1, for row 0;"),
+        (
+            [1.5, -0.5],
+            r"^predict_proba of member 1 .* a negative probability, -0\.5, for row 0;",
+        ),
+        ([np.nan, 1.0], r"^predict_proba of member 1 .* gives NaN or infinity for row 0;"),
     ],
 )
 def test_unusable_probabilities_are_refused_by_name(proba: Any, message: str) -> None:
