@@ -1,7 +1,7 @@
 """Sessions that run the tests on the oldest, the pinned and the newest dependencies.
 
 ``python -m nox -s oldest`` runs one of them in an environment of its own; what follows ``--``
-goes to pytest. ``mutants`` measures the tests themselves.
+goes to pytest. ``modal`` tests loops of modAL, ``mutants`` measures the tests themselves.
 """
 
 from pathlib import Path
@@ -39,6 +39,14 @@ def newest(session: nox.Session) -> None:
     """Run the tests at the newest versions there are; of torch, which is large, the pinned one."""
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     run_tests(session, "--upgrade", *(pin for pin in pins if pin.startswith("torch==")))
+
+
+@nox.session
+def modal(session: nox.Session) -> None:
+    """Run the tests with the real modAL, which works up to scikit-learn 1.7."""
+    session.install("modAL-python==0.4.2.1", "scikit-learn<1.8", "-e", ".", "pytest>=8.2")
+    session.run("python", "-m", "pip", "list")
+    session.run("python", "-m", "pytest", *(session.posargs or ["tests/modal"]))
 
 
 @nox.session

@@ -21,6 +21,7 @@ from sklearn_ical.samplers._base import (
     get_embedding,
     prepare,
 )
+from sklearn_ical.samplers._models import labeled_rows_of
 from sklearn_ical.samplers._pipelines import transform_rows
 from sklearn_ical.samplers._probabilities import ProbabilitiesError
 from sklearn_ical.samples import PredictionSamples, concatenate
@@ -346,6 +347,19 @@ def row_set(
         features=features,
         like=like,
     )
+
+
+def with_rows_of_learner(sets: dict[str, dict[str, Any]], model: Any) -> dict[str, dict[str, Any]]:
+    """Return the rows of a call, with the labeled rows of a learner where none were given."""
+    labeled = sets.get("labeled", {})
+    X, y = labeled_rows_of(model)
+    if X is None or labeled.get("X") is not None or labeled.get("y") is not None:
+        return sets
+    features = labeled.get("features")
+    if features is None and sets["pool"].get("features") is not None:
+        features = getattr(model, "labeled_features_", None)
+    params = getattr(model, "fit_params_", None)
+    return sets | {"labeled": {"X": X, "y": y, "features": features, "fit_params": params}}
 
 
 def check_other_rows(rows: RowSet, pool: RowSet, *, with_features: bool) -> None:

@@ -14,7 +14,12 @@ from sklearn_ical._typing import Integer, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import Draws, get_sampler, with_labeled
 from sklearn_ical.samplers._bootstrap import BootstrapSampler
-from sklearn_ical.samplers._models import model_inside, not_fitted
+from sklearn_ical.samplers._models import (
+    labeled_rows_of,
+    members_of_committee,
+    model_inside,
+    not_fitted,
+)
 from sklearn_ical.samplers._pipelines import steps_before_last
 from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samples import PredictionSamples
@@ -130,10 +135,8 @@ def frozen_sampler(model: FrozenEstimator) -> Any:
 def learner_sampler(learner: Any) -> Any:
     """Return the sampler inside a learner or committee in the form of modAL."""
     if hasattr(learner, "learner_list"):
-        return get_sampler([member.estimator for member in learner.learner_list])
-    sampler = get_sampler(model_inside(learner))
-    X, y = getattr(learner, "X_training", None), getattr(learner, "y_training", None)
-    return sampler if X is None or y is None else with_labeled(sampler, X, y)
+        return get_sampler(members_of_committee(learner))
+    return with_labeled(get_sampler(model_inside(learner)), *labeled_rows_of(learner))
 
 
 def decider_sampler(model: Any) -> Any:

@@ -29,7 +29,9 @@ from sklearn_ical.samplers._models import (
     check_single_output,
     frozen_copy,
     is_fitted,
+    is_learner,
     is_net,
+    model_inside,
     name_of,
     not_fitted,
     torch_file,
@@ -167,7 +169,12 @@ def _of_mapping(ensemble: Mapping[Any, Any]) -> Members:
 
 
 def _member(model: Any) -> Any:
-    """Return a copy of a fitted model of any kind that a later fit does not change."""
+    """Return a copy of a fitted model of any kind that a later fit does not change.
+
+    Of a learner, the model inside: the learner has all methods, whichever the model has.
+    """
+    if is_learner(model):
+        model = model_inside(model) or model
     if is_net(model):
         return torch_file("_net_draws", "EnsembleSampler").member_of(model, "EnsembleSampler")
     return frozen_copy(model)

@@ -108,6 +108,26 @@ def model_inside(model: Any) -> Any:
     return None
 
 
+def members_of_committee(committee: Any) -> list[Any]:
+    """Return the models of the learners of a committee."""
+    return [model_inside(learner) for learner in committee.learner_list]
+
+
+def labeled_rows_of(model: Any) -> tuple[Any, Any]:
+    """Return the labeled rows of a learner, or of the first one of a committee, and their labels.
+
+    None for both if the model is no learner, or has no labeled rows yet.
+    """
+    if not is_learner(model):
+        return None, None
+    learner = model.learner_list[0] if hasattr(model, "learner_list") else model
+    for names in (("X_labeled_", "y_labeled_"), ("X_training", "y_training")):
+        X, y = (getattr(learner, name, None) for name in names)
+        if X is not None and y is not None:
+            return X, y
+    return None, None
+
+
 def chosen_by(search: Any) -> Any:
     """Return the fitted model that a search chose."""
     if hasattr(search, "best_estimator_"):
@@ -121,9 +141,9 @@ def chosen_by(search: Any) -> Any:
 
 
 def refittable(model: Any) -> Any:
-    """Return the model to refit: of a search the one it chose, of a frozen model the one inside."""
-    while isinstance(model, FrozenEstimator) or is_search(model):
-        model = model.estimator if isinstance(model, FrozenEstimator) else chosen_by(model)
+    """Return the model to refit: that inside a search, a frozen model or a learner."""
+    while (inside := model_inside(model)) is not None:
+        model = inside
     return model
 
 

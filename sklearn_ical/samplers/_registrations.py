@@ -41,7 +41,7 @@ from sklearn_ical.samplers._gaussian_process import (
     GaussianProcessSampler,
     process_classifier_sampler,
 )
-from sklearn_ical.samplers._means import model_mean, net_mean, pipeline_mean, wrapper_mean
+from sklearn_ical.samplers._means import model_mean, net_mean, pipeline_mean
 from sklearn_ical.samplers._models import (
     chosen_by,
     is_learner,
@@ -109,7 +109,11 @@ def unregistered_mean(model: Any) -> Draws | None:
     if is_net(model):
         return net_mean(model)
     inside = model_inside(model)
-    return model_mean(model) if inside is None else wrapper_mean(model, inside)
+    if inside is not None:
+        return get_mean(inside)
+    # A committee has the mean of its members' draws: all committees have predict_proba, or predict
+    # with return_std, whatever their members are.
+    return None if is_learner(model) else model_mean(model)
 
 
 def unregistered_embedding(model: Any) -> Any:

@@ -4,13 +4,12 @@ import inspect
 from typing import Any
 
 import sklearn
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from sklearn_ical._fit_params import FitParams
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._models import chosen_by, is_search, name_of
+from sklearn_ical.samplers._models import is_search, model_inside, name_of
 
 
 def _routes(model: Any) -> bool:
@@ -21,17 +20,13 @@ def _routes(model: Any) -> bool:
 
 
 def params_of_chosen(model: Any, params: FitParams) -> FitParams:
-    """Return the arguments for the model to refit: of a search, the one that it chose."""
-    while params and (isinstance(model, FrozenEstimator) or is_search(model)):
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-            continue
+    """Return the arguments for the model inside a search, a frozen model or a learner."""
+    while params and (inside := model_inside(model)) is not None:
         if _routes(model):
-            routed = process_routing(model, "fit", **params)["estimator"]["fit"]
-            params = params.renamed(routed)
-        elif "groups" in params:  # for the splitter
+            params = params.renamed(process_routing(model, "fit", **params)["estimator"]["fit"])
+        elif is_search(model) and "groups" in params:  # for the splitter
             params = params.renamed({k: v for k, v in params.items() if k != "groups"})
-        model = chosen_by(model)
+        model = inside
     return params
 
 

@@ -38,6 +38,7 @@ from sklearn_ical.pool._pool import (
     check_other_rows,
     row_set,
     with_draws,
+    with_rows_of_learner,
 )
 from sklearn_ical.samplers._base import Draws, draw_from, resolve_source
 from sklearn_ical.samples import PredictionSamples
@@ -146,7 +147,7 @@ class BaseQuery(BaseEstimator):
             See :term:`candidates`; None allows the whole pool.
         X_labeled, y_labeled : object, default=None
             The labeled rows and their labels, for strategies that use them and for models without
-            draws of their own; ignored otherwise.
+            draws of their own; ignored otherwise. None takes those that a learner has.
         fit_params : dict, default=None
             Other arguments of the model's `fit`, such as `sample_weight`, for models that are
             refitted; ignored otherwise. Those with one entry per row are aligned with `X_labeled`;
@@ -303,10 +304,7 @@ class BaseQuery(BaseEstimator):
         utilities : float64 array of shape (n_picks,)
             The utility of each chosen row at its step.
         """
-        learner = model.learner_list[0] if hasattr(model, "learner_list") else model
-        labeled = {name[0]: getattr(learner, name, None) for name in ("X_training", "y_training")}
-        sets = {"pool": {"X": X_pool}, "labeled": labeled}
-        pool = self._pool("__call__", sets, n_instances, model=model)
+        pool = self._pool("__call__", {"pool": {"X": X_pool}}, n_instances, model=model)
         chosen = self._choose(pool)
         return chosen.positions, chosen.utilities
 
@@ -343,6 +341,7 @@ class BaseQuery(BaseEstimator):
         """
         check_parameters(self)
         caller, tags = f"{type(self).__name__}.{method}", self.query_tags()
+        sets = with_rows_of_learner(sets, model)
         rows = row_set("X_pool", sets["pool"], caller, model)
         if rows is None:
             raise TypeError(f"samples, features or X_pool must be given. Got none in {caller}.")
