@@ -239,6 +239,8 @@ class PredictionSamples:
         values = xp.take(self.values, _array.like(draws, self.values), axis=1)
         noise = self.noise_variance
         part = self._replace(values, noise[:, draws] if np.ndim(noise) == 2 else noise)
+        if self.kind == "label" and self.classes is None and self.n_points:
+            part.n_classes = int(xp.max(values)) + 1
         if self.weights is not None:
             total = self.weights[draws].sum()
             if total == 0:
@@ -272,9 +274,12 @@ class PredictionSamples:
         values = xp.astype(values, xp.float64)
         if self.weights is None:
             return xp.sum(values, axis=1) / self.n_draws
+        # Relative to the draw of the largest weight, so that equal draws have exactly their mean.
+        heaviest = int(np.argmax(self.weights))
+        base = values[:, heaviest : heaviest + 1, ...]
         weights = _array.like(self.weights, values)
         weights = xp.reshape(weights, (-1,) + (1,) * (values.ndim - 2))
-        return xp.sum(values * weights, axis=1)
+        return base[:, 0, ...] + xp.sum((values - base) * weights, axis=1)
 
     def votes(self, n_classes: int | None = None) -> Array:
         """Return label samples as bool (n_points, n_draws, n_classes), True at each draw's label.

@@ -4,24 +4,19 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from sklearn_ical import _array
-from sklearn_ical._array import Array
 from sklearn_ical._labels import one_column
-from sklearn_ical._typing import Numbers, Positions, PositionSets, Real
 from sklearn_ical._validation import n_rows, numeric_rows, sliceable, take_rows
 from sklearn_ical.samplers._base import (
     Draws,
     evaluate_in_chunks,
-    evaluate_together,
     get_embedding,
-    prepare,
 )
-from sklearn_ical.samplers._models import labeled_rows_of
 from sklearn_ical.samplers._pipelines import transform_rows
 from sklearn_ical.samplers._probabilities import ProbabilitiesError
 from sklearn_ical.samples import PredictionSamples, concatenate
@@ -32,6 +27,8 @@ MODEL_BLOCK_ROWS = 20_000
 
 class RowSet:
     """Rows with a model's predictions and features of them, evaluated only when they are read.
+
+    Draws of weight 0 are left out of the predictions.
 
     Parameters
     ----------
@@ -59,11 +56,14 @@ class RowSet:
         Kind of the predictions.
     weights : float64 array of shape (n_draws,) or None
         Draw weights of the predictions.
+    given_weights : float64 array or None
+        Weights of all draws, also of those that are left out.
     """
 
     n_draws: int
     kind: Any
     weights: Any
+    given_weights: Any
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class RowSet:
         self._samples: Any = None
         self._draws: Any = None
         y_name = name.replace("X_", "y_")
-        given = {name: X, y_name: y, _features_name(name): features, "samples": samples}
+        given = {name: X, y_name: y, features_name(name): features, "samples": samples}
         counts = {key: n_rows(part, key) for key, part in given.items() if part is not None}
         if len(set(counts.values())) > 1:
             raise ValueError(
@@ -109,8 +109,14 @@ class RowSet:
 
     def _read_from(self, source: Any) -> "RowSet":
         precomputed = isinstance(source, PredictionSamples)
-        self._samples, self._draws = (source, None) if precomputed else (None, source)
         self.n_draws, self.kind, self.weights = source.n_draws, source.kind, source.weights
+        self.given_weights, self._active = source.weights, None
+        if self.weights is not None and not np.all(self.weights):
+            self._active = np.flatnonzero(self.weights)
+            weights = np.asarray(self.weights)[self._active]
+            self.n_draws, self.weights = len(self._active), weights / weights.sum()
+            source = source.take_draws(self._active) if precomputed else source
+        self._samples, self._draws = (source, None) if precomputed else (None, source)
         return self
 
     @property
@@ -215,7 +221,8 @@ class RowSet:
             whole = run and len(rows) == self.n_points
             X = self._sliceable if whole else take_rows(self._sliceable, where)
             try:
-                yield from evaluate_in_chunks(self._draws, X, chunk)
+                for samples in evaluate_in_chunks(self._draws, X, chunk):
+                    yield samples if self._active is None else samples.take_draws(self._active)
             except ProbabilitiesError as err:
                 raise err.at(rows, self.name) from err.__cause__
 
@@ -259,7 +266,7 @@ class RowSet:
     def _make_features(self, source: Any) -> Any:
         name, X, make = self.name, self.X, source
         if self._precomputed is not None:
-            name, X, make = _features_name(self.name), self._precomputed, None
+            name, X, make = features_name(self.name), self._precomputed, None
         elif isinstance(source, type):
             raise TypeError(
                 f"The 'features' parameter must be a fitted transformer or a function. Got the "
@@ -296,7 +303,7 @@ class RowSet:
         if self.n_points == 0:
             return others[:0]
         if features.shape[1] != others.shape[1]:
-            name = _features_name(self.name) if self.has_features else self.name
+            name = features_name(self.name) if self.has_features else self.name
             raise ValueError(
                 f"{name} must give as many features as there are for the rows of the pool, "
                 f"{others.shape[1]}. Got {features.shape[1]} in {self.caller}."
@@ -306,117 +313,9 @@ class RowSet:
         return features.toarray() if sparse.issparse(features) else features
 
 
-class SelectOptions(TypedDict, total=False):
-    """Keyword arguments of `select`, for type checkers."""
-
-    candidates: Positions | None
-    X_pool: Any
-    X_labeled: Any
-    y_labeled: Any
-    features: Any
-    labeled_features: Any
-    reference_features: Any
-    labeled_samples: PredictionSamples | Array | None
-    reference_samples: PredictionSamples | Array | None
-    reference: PositionSets | None
-    costs: Numbers | None
-    budget: Real | None
-
-
-def row_set(
-    name: str, given: dict[str, Any], caller: str, model: Any, like: RowSet | None = None
-) -> RowSet | None:
-    """Return rows with what was given for them: X, y, features and samples; None for nothing."""
-    X, features, samples = (given.get(what) for what in ("X", "features", "samples"))
-    if X is None and features is None and samples is None:
-        return None
-    if samples is not None and not isinstance(samples, PredictionSamples):
-        if not _array.is_array(samples):
-            raise TypeError(
-                f"{_samples_name(name)} must be PredictionSamples or an (n_points, n_draws, "
-                f"n_classes) array of probabilities. Got {type(samples).__name__} in {caller}."
-            )
-        samples = PredictionSamples(samples)
-    return RowSet(
-        X,
-        given.get("y"),
-        name=name,
-        caller=caller,
-        model=model,
-        samples=samples,
-        features=features,
-        like=like,
-    )
-
-
-def with_rows_of_learner(sets: dict[str, dict[str, Any]], model: Any) -> dict[str, dict[str, Any]]:
-    """Return the rows of a call, with the labeled rows of a learner where none were given."""
-    labeled = sets.get("labeled", {})
-    X, y = labeled_rows_of(model)
-    if X is None or labeled.get("X") is not None or labeled.get("y") is not None:
-        return sets
-    features = labeled.get("features")
-    if features is None and sets["pool"].get("features") is not None:
-        features = getattr(model, "labeled_features_", None)
-    params = getattr(model, "fit_params_", None)
-    return sets | {"labeled": {"X": X, "y": y, "features": features, "fit_params": params}}
-
-
-def check_other_rows(rows: RowSet, pool: RowSet, *, with_features: bool) -> None:
-    """Raise if labeled or reference rows do not go with the pool."""
-    samples = _samples_name(rows.name)
-    for what in ("kind", "n_draws") if hasattr(rows, "kind") else ():
-        expected, got = getattr(pool, what), getattr(rows, what)
-        if expected != got:
-            raise ValueError(
-                f"{samples} must come from the same draws as samples, with {what}={expected!r}. "
-                f"Got {what}={got!r} in {pool.caller}."
-            )
-    if rows.n_points == 0 and rows.name == "X_reference":
-        raise ValueError(
-            f"{samples if rows.X is None else rows.name} must have at least one row. Got 0 rows in "
-            f"{pool.caller}; leave it out to compare with the pool."
-        )
-    if with_features and pool.has_features and not rows.has_features and rows.n_points:
-        raise ValueError(
-            f"{_features_name(rows.name)} must be given with features, as {pool.caller} reads the "
-            f"features of {rows.name} too. Got None; pass those of {rows.name}."
-        )
-
-
-def with_draws(
-    draws: Any, pool: RowSet, others: dict[str, RowSet]
-) -> tuple[RowSet, dict[str, RowSet]]:
-    """Return rows with the predictions of draws; joint draws are evaluated, on all rows at once.
-
-    `others` are the labeled and the reference rows, where there are some.
-    """
-    if not getattr(draws, "joint", False):
-        prepare(draws, pool.X)
-        return pool.with_predictions(draws), {
-            which: rows.with_predictions(draws) for which, rows in others.items()
-        }
-    if not others:
-        return pool.with_predictions(draws(pool.X)), others
-    (which, rows), *more = others.items()
-    if more or (which == "labeled" and not hasattr(draws, "together")):
-        raise ValueError(
-            "X_labeled needs draws that can predict it beside the pool. Got precomputed "
-            f"predictions, or joint draws and X_reference too, in {pool.caller}; use select with "
-            "labeled_samples, or a strategy that does not use the labeled rows."
-        )
-    samples, other = evaluate_together(draws, pool.X, rows.X)
-    return pool.with_predictions(samples), {which: rows.with_predictions(other)}
-
-
-def _features_name(name: str) -> str:
+def features_name(name: str) -> str:
     """Return the name of the argument for the features of "X_pool", "X_labeled", ..."""
     return "features" if name == "X_pool" else f"{name.removeprefix('X_')}_features"
-
-
-def _samples_name(name: str) -> str:
-    """Return the name of the argument for the predictions of "X_pool", "X_labeled", ..."""
-    return "samples" if name == "X_pool" else f"{name.removeprefix('X_')}_samples"
 
 
 def collect(results: Iterable[Any]) -> Any:

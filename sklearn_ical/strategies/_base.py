@@ -30,19 +30,18 @@ from sklearn_ical._validation import (
     check_parameters,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError
-from sklearn_ical.pool._limits import check_limits
-from sklearn_ical.pool._pool import (
-    Pool,
-    RowSet,
+from sklearn_ical.pool._arguments import (
     SelectOptions,
+    check_limits,
     check_other_rows,
     row_set,
     with_draws,
     with_rows_of_learner,
 )
+from sklearn_ical.pool._pool import Pool, RowSet
 from sklearn_ical.samplers._base import Draws, draw_from, resolve_source
 from sklearn_ical.samples import PredictionSamples
-from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.selection._batch import Batch, Selection, merge_ties
 
 # Largest number of classes or targets in the error bound of a score.
 MOST_OUTPUTS = 1000
@@ -433,10 +432,12 @@ class BaseQuery(BaseEstimator):
                 f"{type(self).__name__} supports predictions of kind "
                 f"{' or '.join(map(repr, tags.kinds))}. Got kind {draws.kind!r} in {caller}."
             )
-        if draws.n_draws < tags.min_draws:
+        weights = getattr(draws, "weights", None)
+        n_draws = draws.n_draws if weights is None else np.count_nonzero(weights)
+        if n_draws < tags.min_draws:
             raise ValueError(
                 f"{type(self).__name__} needs at least {tags.min_draws} draws. Got "
-                f"{draws.n_draws} in {caller}; use a larger ensemble or increase n_draws."
+                f"{n_draws} in {caller}; use a larger ensemble or increase n_draws."
             )
 
 
@@ -451,10 +452,7 @@ class PointwiseQuery(BaseQuery):
         raise NotImplementedError(f"{type(self).__name__} must define _score.")
 
     def _exact_score(self, samples: PredictionSamples) -> np.ndarray:
-        """Return `_score` on the host, in an order of summation that decides ties.
-
-        The default suits scores of means and variances over the draws.
-        """
+        """Return `_score` on the host, means and variances in an order that decides ties."""
         return self._score(samples.canonical())
 
     def _select(self, pool: Pool) -> Selection:
@@ -466,12 +464,13 @@ class PointwiseQuery(BaseQuery):
                 "predictions that overflow float64 when squared."
             )
 
-        def exact(slots: np.ndarray) -> np.ndarray:
-            return pool.rows.map(self._exact_score, pool.candidates[slots])
-
-        largest = max(float(xp.max(xp.abs(utilities))), 1.0)
         n_terms = pool.rows.n_draws + MOST_OUTPUTS
+        errors = n_terms * sys.float_info.epsilon * max(float(xp.max(xp.abs(utilities))), 1.0)
+
+        def exact(slots: np.ndarray) -> np.ndarray:
+            scores = pool.rows.map(self._exact_score, pool.candidates[slots])
+            return scores if pool.rows.weights is None else merge_ties(scores, errors)
+
         batch = Batch(pool)
-        errors = n_terms * sys.float_info.epsilon * largest
         batch.take(utilities, pool.batch_size, errors=errors, exact=exact)
         return batch.selection()

@@ -224,7 +224,8 @@ def log_likelihood_vectors(
     samples : PredictionSamples or array of shape (n_points, n_draws, n_classes)
         Predictions; an array holds class probabilities. Not modified.
     n_projections : int or None, default=None
-        Number of draws to use, the first ones; None for all. Means are over all draws.
+        Number of draws to use, the first ones; None for all. Means are over all draws. Draws of
+        weight 0 are left out.
     gamma : float, default=1.0
         Factor of the entropy of the mean prediction, which is added.
     floor : float, default=1e-6
@@ -269,18 +270,19 @@ def log_likelihood_vectors(
                 f"probabilities. Got {type(samples).__name__} in {caller}."
             )
         samples = PredictionSamples(samples)
+    rows = RowSet(samples=samples)
     if n_projections is not None:
         n_projections = check_integer(n_projections, "n_projections", caller)
-        if n_projections > samples.n_draws:
+        if n_projections > rows.n_draws:
             raise ValueError(
-                f"n_projections must be at most the number of draws, {samples.n_draws}. Got "
+                f"n_projections must be at most the number of draws, {rows.n_draws}. Got "
                 f"{n_projections} in {caller}."
             )
     if not 0 <= gamma < math.inf:
         raise ValueError(f"gamma must be a finite number >= 0. Got {gamma!r} in {caller}.")
     if not 0 < floor < 1:
         raise ValueError(f"floor must be a number in (0, 1). Got {floor!r} in {caller}.")
-    return _vectors(RowSet(samples=samples), n_projections, gamma, floor, caller)
+    return _vectors(rows, n_projections, gamma, floor, caller)
 
 
 def _vectors(
@@ -302,11 +304,6 @@ def _vectors(
     if rows.weights is None:
         return out / math.sqrt(n_projections)
     weights = rows.weights[:n_projections]
-    if weights.sum() == 0:
-        raise ValueError(
-            f"The first {n_projections} draws all have weight 0. Got n_projections={n_projections} "
-            f"in {caller}; use more."
-        )
     return out * np.sqrt(weights / weights.sum())
 
 

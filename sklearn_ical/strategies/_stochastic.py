@@ -12,7 +12,7 @@ from sklearn_ical._typing import Real, Seed, StrategyName
 from sklearn_ical._validation import Interval, StrOptions
 from sklearn_ical.exceptions import EqualUtilitiesWarning
 from sklearn_ical.pool._pool import Pool
-from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.selection._batch import Batch, Selection, default_error, merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
 from sklearn_ical.strategies._composite import CompositeQuery
 
@@ -135,6 +135,7 @@ def _perturbed(scores: np.ndarray, kind: str, beta: Real, exponentials: np.ndarr
     if kind == "softmax":
         return beta * scores + noise
     if kind == "softrank":
+        scores = merge_ties(scores, default_error(scores))
         ranks = 1 + np.searchsorted(np.sort(-scores), -scores)
         return noise - beta * np.log(ranks)
     weighs = scores > 0

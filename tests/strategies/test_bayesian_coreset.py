@@ -325,8 +325,8 @@ def test_settings_and_samples_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="costs needs a strategy whose utilities are gains"):
         BayesianCoresetQuery().select(proba, costs=np.ones(30))
     silent = PredictionSamples(proba, weights=[0.0, 0.0, 0.5, 0.5])
-    with pytest.raises(ValueError, match=r"first 2 draws all have weight 0.*BayesianCoresetQuery"):
-        BayesianCoresetQuery(n_projections=2).select(silent)
+    with pytest.raises(ValueError, match=r"at least 3 draws. Got 2 in BayesianCoresetQuery"):
+        BayesianCoresetQuery(n_projections=3).select(silent)
     noiseless = PredictionSamples(proba[..., 0], kind="value", noise_variance=0.0)
     certain = PredictionSamples(
         proba[..., 0], kind="value", noise_variance=np.append(np.ones(29), 0.0)

@@ -35,11 +35,16 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
+def draw_kernel(m: int, weights: Any = None) -> np.ndarray:
+    """Return the delta kernel of the draw: the mean over copies, for draws of unequal weight."""
+    return np.eye(m) if weights is None else np.diag(1 / np.asarray(weights))
+
+
 def shifted_score(
     summary: np.ndarray, kernels: np.ndarray, b: float, weights: Any = None
 ) -> np.ndarray:
     """Score all rows against (1 - b) S + b c I, where c makes both terms equal on average."""
-    identity = np.eye(len(summary))
+    identity = draw_kernel(len(summary), weights)
     plain = np.array([literal_hsic(summary, k, weights=weights) for k in kernels])
     spread = np.array([literal_hsic(identity, k, weights=weights) for k in kernels])
     c = plain.mean() / spread.mean()
@@ -75,7 +80,7 @@ def compare(
 def coverage_gain(kernels: np.ndarray, b: float, weights: Any = None) -> np.ndarray:
     """Return D of coverage, (r, n), from one shifted kernel per reference row."""
     h = pairwise(kernels[ROWS], kernels, weights=weights)
-    identity = np.eye(M)
+    identity = draw_kernel(M, weights)
     spread = np.array([literal_hsic(identity, k, weights=weights) for k in kernels])
     shift = b * h.mean() / spread.mean() * identity
     shifted = np.array([(1 - b) * kernels[i] + shift for i in ROWS])

@@ -224,9 +224,8 @@ class Information:
     """Mixes dependence on reference rows with dependence on the posterior draw.
 
     HSIC is linear in each kernel, so reference kernels S become (1 - weight) S + weight c I, where
-    I, the identity, is the delta kernel of the draw's index: dependence on it is the information of
-    a prediction about the parameters. The number c makes both parts equally large on average over
-    the pool.
+    I is the delta kernel of the draw: dependence on it is the information of a prediction about the
+    parameters. The number c makes both parts equally large on average over the pool.
 
     Attributes
     ----------
@@ -235,7 +234,7 @@ class Information:
     mean_kernel : float64 host array of shape (n_draws, n_draws)
         Of the whole pool, up to an added constant.
     dual : float64 host array of shape (n_draws, n_draws)
-        Of the identity.
+        Of the kernel of the draw: see :func:`draw_dual`.
     """
 
     weight: float
@@ -261,6 +260,17 @@ class Information:
         return (1 - self.weight) * duals + added
 
 
+def draw_dual(n_draws: int, weights: np.ndarray | None) -> np.ndarray:
+    """Return the dual of the delta kernel of the draw, up to a factor.
+
+    The kernel of one draw in place of w copies is their mean, I / w on the diagonal: the sum of a
+    linear kernel against its dual is then the variance of the prediction, as for the copies.
+    """
+    if weights is None:
+        return hsic_dual(np.eye(n_draws))
+    return np.diag(weights) - np.outer(weights, weights)
+
+
 def check_information_weight(query: Any, caller: str) -> None:
     """Raise if the estimator ignores what is to be added."""
     if query.information_weight > 0 and query.estimator == "unbiased":
@@ -282,5 +292,5 @@ def information_of(
         return None
     if len(pool.candidates) < pool.n_points:
         dependence = make(replace(pool, candidates=np.arange(pool.n_points)))
-    dual = hsic_dual(np.eye(dependence.n_draws), weights=dependence.weights)
+    dual = draw_dual(dependence.n_draws, dependence.weights)
     return Information(float(query.information_weight), dependence.mean_kernel(), dual)
