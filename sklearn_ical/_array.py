@@ -3,6 +3,7 @@
 Everything else asks for ``xp = namespace(x)`` once and uses standard functions of the array API.
 """
 
+import math
 from typing import Any
 
 import array_api_compat
@@ -13,6 +14,11 @@ Array = Any  # an array of any namespace of the array API standard
 
 # Temporaries stay near the caches: about this many bytes, however large working_memory is.
 CHUNK_BYTES = 16 * 2**20
+# Numbers up to 2**64 and down to 2**-64 can be raised to the fourth power, and such powers added up
+# and compared to the last digit, far within float64.
+EASY_EXPONENT = 64
+# Factors of numbers, 2**1000 at most, are themselves numbers of float64.
+MOST_EXPONENT = 1000
 
 
 def is_array(x: Any) -> bool:
@@ -94,6 +100,26 @@ def as_float64(x: Array) -> Array:
     """
     xp = namespace(x)
     return xp.reshape(xp.astype(xp.reshape(x, (-1,)), xp.float64, copy=False), tuple(x.shape))
+
+
+def largest(x: Array) -> float:
+    """Return the largest absolute value of a real array, 0 for none."""
+    xp = namespace(x)
+    if 0 in x.shape:
+        return 0.0
+    return max(float(xp.max(x)), -float(xp.min(x)))
+
+
+def range_factor(magnitude: float) -> float:
+    """Return a power of two that numbers up to a magnitude are to be multiplied by.
+
+    It brings them near 1 where their fourth powers could leave float64, without rounding as long as
+    none of them is negligible beside the magnitude; else it is 1.
+    """
+    _, exponent = math.frexp(magnitude)
+    if abs(exponent) <= EASY_EXPONENT:
+        return 1.0
+    return 2.0 ** max(-MOST_EXPONENT, min(-exponent, MOST_EXPONENT))
 
 
 def weighted_mean(x: Array, weights: Array | None, axis: int) -> Array:

@@ -56,32 +56,20 @@ def mean_row(rows: Any) -> np.ndarray | None:
     """Return the mean of dense rows, float64 (n_features,); None for sparse ones."""
     if sparse.issparse(rows):
         return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return rows.mean(axis=0, dtype=np.float64)
+    return rows.mean(axis=0, dtype=np.float64)
 
 
-def centered(
-    rows: Any, origin: np.ndarray | None = None, name: str = "X_pool"
-) -> tuple[Any, np.ndarray]:
+def centered(rows: Any, origin: np.ndarray | None = None) -> tuple[Any, np.ndarray]:
     """Return rows as float64, dense ones less `origin`, and their squared norms.
 
     The origin is their mean by default: distances are differences of large numbers where rows lie
-    far from the origin.
+    far from the origin. Squared norms have to fit in float64, as after `features_in_range`.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        if sparse.issparse(rows):
-            rows = rows.astype(np.float64)
-            norms = np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
-        else:
-            rows = rows.astype(np.float64)
-            rows -= rows.mean(axis=0) if origin is None else origin
-            norms = np.einsum("ij,ij->i", rows, rows)
-        if not np.isfinite(4 * norms).all():
-            raise ValueError(
-                f"{name} must have rows whose squared distances fit in float64. Got entries up to "
-                f"{np.abs(rows).max()!r}; scale them down."
-            )
-    return rows, norms
+    rows = rows.astype(np.float64)
+    if sparse.issparse(rows):
+        return rows, np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1)
+    rows -= rows.mean(axis=0) if origin is None else origin
+    return rows, np.einsum("ij,ij->i", rows, rows)
 
 
 def products(a: Any, b: Any) -> np.ndarray:

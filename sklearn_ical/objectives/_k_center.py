@@ -58,13 +58,13 @@ class KCenter:
         """Make a candidate a center."""
         self.add_centers(self._features, self._candidates[[slot]])
 
-    def add_centers(self, features: Any, positions: np.ndarray, name: str = "X_pool") -> None:
+    def add_centers(self, features: Any, positions: np.ndarray) -> None:
         """Make rows of any features centers, in blocks."""
         self._first = None
         least_bytes = _array.CHUNK_BYTES // MOST_CENTERS
         for block in _array.row_slices(len(positions), max(8 * features.shape[1], least_bytes)):
             where = positions[block]
-            rows, norms = centered(features[where], self._origin, name)
+            rows, norms = centered(features[where], self._origin)
             for part in _array.row_slices(len(self._candidates), 32 * len(where)):
                 centers, slots = self._closest(rows, norms, part)
                 distances = exact_squared_distances(

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn_ical import _array
 from sklearn_ical._labels import one_column
 from sklearn_ical._validation import n_rows, numeric_rows, sliceable, take_rows
+from sklearn_ical.pool._range import times
 from sklearn_ical.samplers._base import (
     Draws,
     evaluate_in_chunks,
@@ -83,6 +84,7 @@ class RowSet:
         self._features: dict[Any, tuple[Any, Any]] = {}
         self._samples: Any = None
         self._draws: Any = None
+        self._factor = 1.0
         y_name = name.replace("X_", "y_")
         given = {name: X, y_name: y, features_name(name): features, "samples": samples}
         counts = {key: n_rows(part, key) for key, part in given.items() if part is not None}
@@ -110,7 +112,7 @@ class RowSet:
     def _read_from(self, source: Any) -> "RowSet":
         precomputed = isinstance(source, PredictionSamples)
         self.n_draws, self.kind, self.weights = source.n_draws, source.kind, source.weights
-        self.given_weights, self._active = source.weights, None
+        self.given_weights, self._active, self._factor = source.weights, None, 1.0
         if self.weights is not None and not np.all(self.weights):
             self._active = np.flatnonzero(self.weights)
             weights = np.asarray(self.weights)[self._active]
@@ -119,10 +121,21 @@ class RowSet:
         self._samples, self._draws = (source, None) if precomputed else (None, source)
         return self
 
+    def times(self, factor: float) -> "RowSet":
+        """Return rows whose real predictions are multiplied by a power of two when read."""
+        rows = copy.copy(self)
+        rows._factor = self._factor * factor
+        return rows
+
     @property
     def has_features(self) -> bool:
         """Whether precomputed features were given."""
         return self._precomputed is not None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the predictions are in memory."""
+        return self._samples is not None
 
     def hold(self) -> "RowSet":
         """Return rows with predictions evaluated once, if they fit in `working_memory`."""
@@ -207,6 +220,7 @@ class RowSet:
         for start in range(0, len(positions), block):
             rows = positions[start : start + block]
             for samples in self._read(rows, chunk):
+                samples = samples if self._factor == 1 else times(samples, self._factor)
                 yield slice(start, start + samples.n_points), samples
                 start += samples.n_points
 

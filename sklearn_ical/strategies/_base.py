@@ -42,6 +42,7 @@ from sklearn_ical.pool._pool import Pool, RowSet
 from sklearn_ical.samplers._base import Draws, draw_from, resolve_source
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection._batch import Batch, Selection, merge_ties
+from sklearn_ical.selection._range import select_in_range
 
 # Largest number of classes or targets in the error bound of a score.
 MOST_OUTPUTS = 1000
@@ -311,9 +312,13 @@ class BaseQuery(BaseEstimator):
         """Choose ``pool.batch_size`` of ``pool.candidates``: the hook of each strategy."""
         raise NotImplementedError(f"{type(self).__name__} must define _select.")
 
+    def _unit_power(self) -> int | None:
+        """Return the power of the target's unit in utilities; None leaves predictions unscaled."""
+        return None
+
     def _choose(self, pool: Pool) -> Selection:
         """Select, and raise if costs were ignored."""
-        chosen = self._select(pool)
+        chosen = select_in_range(self._select, pool, self._unit_power())
         if pool.costs is not None and not chosen.handles_costs:
             raise NotImplementedError(
                 f"_select of {type(self).__name__} does not support costs. Got costs in "
@@ -357,15 +362,8 @@ class BaseQuery(BaseEstimator):
             read = {k: v for k, v in others.items() if v and self._reads_of(k, "samples")}
             rows, read = with_draws(draws, rows, read)
             others |= read
-        return Pool(
-            root=root,
-            rows=rows,
-            reference_positions=reference,
-            model=model,
-            want_utilities=want_utilities,
-            **others,
-            **limits,
-        )
+        limits |= {"root": root, "model": model, "reference_positions": reference}
+        return Pool(rows=rows, want_utilities=want_utilities, **others, **limits)
 
     def _draw(self, model: Any, labeled: dict[str, Any], seed: int, caller: str) -> Draws:
         """Return draws from a model, or its mean if that is enough, as the tags allow."""
@@ -456,7 +454,10 @@ class PointwiseQuery(BaseQuery):
         return self._score(samples.canonical())
 
     def _select(self, pool: Pool) -> Selection:
-        utilities = pool.rows.map(self._score, pool.candidates)
+        return self._take_best(pool, pool.rows.map(self._score, pool.candidates))
+
+    def _take_best(self, pool: Pool, utilities: Array) -> Selection:
+        """Return the candidates with the largest utilities."""
         xp = _array.namespace(utilities)
         if not bool(xp.all(xp.isfinite(utilities))):
             raise ValueError(

@@ -21,6 +21,7 @@ from sklearn_ical._validation import (
 )
 from sklearn_ical.dependence import predictive_entropy
 from sklearn_ical.pool._pool import Pool, RowSet
+from sklearn_ical.pool._range import in_range
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection._batch import Selection, best_k, merge_ties
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
@@ -109,6 +110,9 @@ class BayesianCoresetQuery(BaseQuery):
         """Return the tags: draws of any kind, as many as there are projections."""
         least = max(2, int(self.n_projections or 2))
         return QueryTags(deterministic=False, utilities="other", min_draws=least)
+
+    def _unit_power(self) -> int:
+        return 0
 
     def _select(self, pool: Pool) -> Selection:
         vectors = _vectors(pool.rows, self.n_projections, self.gamma, self.floor, pool.caller)
@@ -252,8 +256,9 @@ def log_likelihood_vectors(
     probabilities 0 and 1. For regression p_j is Gaussian around draw j with the observation noise,
     y has the mean and the variance of the mean prediction, and H is the entropy of a Gaussian of
     that variance; targets add up. Samples without a `noise_variance` get the mean over points and
-    targets of the variance over the draws as noise, so that the result does not depend on the unit
-    of the target.
+    targets of the variance over the draws as noise. Densities are those of targets in a unit in
+    which the mean noise variance is 1, so that the result does not depend on the unit of the
+    target.
 
     Examples
     --------
@@ -290,13 +295,13 @@ def _vectors(
 ) -> np.ndarray:
     """Return the log-likelihood vectors of all points, (n_points, n_projections), on the host."""
     n_projections = rows.n_draws if n_projections is None else int(n_projections)
-    rows = rows.hold() if rows.kind == "value" else rows
+    (rows,), _ = in_range(rows)
     with np.errstate(over="ignore", invalid="ignore"):  # raises below
-        noise = _default_noise(rows) if rows.kind == "value" else 0.0
+        unit = float(rows.map(_noise_or_variance).mean()) if rows.kind == "value" else 0.0
 
         def vectors(samples: PredictionSamples) -> np.ndarray:
             if samples.kind == "value":
-                return _array.to_host(_of_values(samples, noise, n_projections, gamma))
+                return _array.to_host(_of_values(samples, unit, n_projections, gamma))
             return _array.to_host(_of_classes(samples, n_projections, gamma, floor))
 
         out = rows.map(vectors)
@@ -329,19 +334,19 @@ def _of_classes(
 
 
 def _of_values(
-    samples: PredictionSamples, default: float, n_projections: Integer, gamma: Real
+    samples: PredictionSamples, unit: float, n_projections: Integer, gamma: Real
 ) -> Array:
     """Return expected log-likelihoods plus entropies of Gaussian predictions.
 
-    `default` is the noise variance of samples without one.
+    `unit` is the unit of variances in both, and the noise variance of samples without one.
     """
     noise: Any = samples.noise_variance
     deviations, variance = _spread(samples)
     xp = _array.namespace(deviations)
     if noise is None:
-        if default == 0:  # all draws agree everywhere
+        if unit == 0:  # all draws agree everywhere
             return xp.zeros_like(deviations[:, :n_projections, 0])
-        noise = default
+        noise = unit
     if not (np.asarray(noise) > 0).all():
         raise ValueError(
             "noise_variance must be > 0 for log-likelihoods. Got 0 for some points; leave it out "
@@ -357,7 +362,7 @@ def _of_values(
     vectors = -xp.sum(misfit, axis=2) / 2
     if gamma == 1:
         return vectors
-    entropy = xp.sum(xp.log(2 * math.pi * math.e * variance), axis=1) / 2
+    entropy = xp.sum(xp.log(2 * math.pi * math.e * variance / unit), axis=1) / 2
     return vectors + (gamma - 1) * entropy[:, None]
 
 
@@ -374,9 +379,11 @@ def _spread(samples: PredictionSamples) -> tuple[Array, Array]:
     return deviations, xp.sum(deviations**2 * weights[:, None], axis=1)
 
 
-def _default_noise(rows: RowSet) -> float:
-    """Return the mean over points and targets of the variance over the draws."""
-    return float(rows.map(lambda samples: _array.to_host(_spread(samples)[1])).mean())
+def _noise_or_variance(samples: PredictionSamples) -> np.ndarray:
+    """Return the noise variance of each point, or without one the variance over the draws."""
+    if samples.noise_variance is not None:
+        return samples.mean_noise()
+    return _array.to_host(_spread(samples)[1])
 
 
 def _check_squares(vectors: np.ndarray, what: str, caller: str) -> None:

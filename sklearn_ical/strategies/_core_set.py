@@ -10,7 +10,9 @@ from sklearn_ical._validation import StrOptions
 from sklearn_ical.objectives._distances import distances_to_origin
 from sklearn_ical.objectives._k_center import KCenter
 from sklearn_ical.pool import Pool
+from sklearn_ical.pool._range import features_in_range
 from sklearn_ical.selection import Selection, maximize
+from sklearn_ical.selection._range import in_unit
 from sklearn_ical.strategies._base import FEATURES, BaseQuery, QueryTags
 
 
@@ -36,12 +38,12 @@ class _KCenterQuery(BaseQuery):
         )
 
     def _select(self, pool: Pool) -> Selection:
-        features = pool.rows.features(self.features)
+        (features, centers), factor = features_in_range(self.features, pool.rows, pool.labeled)
         objective = KCenter(features, pool.candidates, self._first_gains(features, pool))
-        if pool.labeled is not None:
-            centers = pool.labeled.features(self.features)
-            objective.add_centers(centers, np.arange(centers.shape[0]), "X_labeled")
-        return maximize(pool, objective)
+        if centers is not None:
+            objective.add_centers(centers, np.arange(centers.shape[0]))
+        n_random = 1 if centers is None and self.first == "random" else 0
+        return in_unit(maximize(pool, objective), factor, power=1, start=n_random)
 
     def _first_gains(self, features: Any, pool: Pool) -> np.ndarray:
         """Return the gains of candidates while there is no center, (n_candidates,)."""

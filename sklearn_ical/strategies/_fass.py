@@ -13,9 +13,11 @@ from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import predictive_entropy
 from sklearn_ical.objectives._class_coverage import ClassCoverage
 from sklearn_ical.pool._pool import Pool
+from sklearn_ical.pool._range import features_in_range
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection._batch import Selection
 from sklearn_ical.selection._maximize import maximize
+from sklearn_ical.selection._range import in_unit
 from sklearn_ical.strategies._base import FEATURES, PointwiseQuery, QueryTags
 
 
@@ -109,7 +111,7 @@ class FASSQuery(PointwiseQuery):
         return predictive_entropy(_array.namespace(mean).sort(mean, axis=1)[:, None, :])
 
     def _select(self, pool: Pool) -> Selection:
-        features = pool.rows.features(self.features)  # before any prediction
+        (features,), factor = features_in_range(self.features, pool.rows)  # before any prediction
         if self.factor == 1:
             return super()._select(pool)
         pool = replace(pool, rows=pool.rows.hold())
@@ -124,7 +126,7 @@ class FASSQuery(PointwiseQuery):
             np.isin(rows, covered),
             np.searchsorted(rows, kept),
         )
-        return maximize(replace(pool, candidates=kept), objective)
+        return in_unit(maximize(replace(pool, candidates=kept), objective), factor, power=2)
 
     def _most_uncertain(self, pool: Pool, candidates: np.ndarray) -> np.ndarray:
         """Return the positions that the filter keeps, by descending entropy."""

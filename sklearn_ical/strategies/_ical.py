@@ -151,6 +151,9 @@ class ICALQuery(BaseQuery):
         check_kernel(self, draws.kind, caller)
         super()._check_draws(draws, caller)
 
+    def _unit_power(self) -> int:
+        return 0
+
     def _select(self, pool: Pool) -> Selection:
         check_information_weight(self, pool.caller)
         references = reference_sets(self, pool)

@@ -128,6 +128,9 @@ class ICALJointQuery(BaseQuery):
             min_draws=2,
         )
 
+    def _unit_power(self) -> int:
+        return 0
+
     def _select(self, pool: Pool) -> Selection:
         reference = reference_rows(pool, self.n_reference)
         pool = self._labeled(pool)

@@ -154,6 +154,9 @@ class ICALPointwiseQuery(BaseQuery):
         check_kernel(self, draws.kind, caller)
         super()._check_draws(draws, caller)
 
+    def _unit_power(self) -> int:
+        return 0
+
     def _select(self, pool: Pool) -> Selection:
         references, marginals = reference_sets(self, pool), self._marginals(pool)
         dependence = make_dependence(self, pool, np.union1d(references, marginals))

@@ -100,6 +100,9 @@ class ICALSequentialQuery(BaseQuery):
         """Return the tags: at least two draws of any kind; random where references are drawn."""
         return QueryTags(deterministic=self.n_reference is None, uses=("reference",), min_draws=2)
 
+    def _unit_power(self) -> int:
+        return 2
+
     def _select(self, pool: Pool) -> Selection:
         reference = np.sort(reference_rows(pool, self.n_reference))
         rows = pool.rows.hold()

@@ -132,6 +132,9 @@ class KernelBatchQuery(BaseQuery):
             min_draws=2,
         )
 
+    def _unit_power(self) -> int:
+        return 0 if self.method == "maxdet" else 2
+
     def _select(self, pool: Pool) -> Selection:
         n_outputs = count_outputs(pool.rows, pool.reference, pool.labeled)
 

@@ -101,6 +101,9 @@ class LogDetQuery(BaseQuery):
         """Return the tags: at least two draws of any kind."""
         return QueryTags(min_draws=2)
 
+    def _unit_power(self) -> int:
+        return 0
+
     def _select(self, pool: Pool) -> Selection:
         if self.noise == "ledoit-wolf" and pool.rows.weights is not None:
             raise ValueError(

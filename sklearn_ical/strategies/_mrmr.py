@@ -118,6 +118,9 @@ class MRMRQuery(BaseQuery):
         check_kernel(self, draws.kind, caller)
         super()._check_draws(draws, caller)
 
+    def _unit_power(self) -> int:
+        return 0
+
     def _select(self, pool: Pool) -> Selection:
         reference = reference_rows(pool, self.n_reference)
         dependence = make_dependence(self, pool, np.unique(reference), sums=False)

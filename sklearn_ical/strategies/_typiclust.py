@@ -1,6 +1,7 @@
 """The most typical row of each cluster: TypiClustQuery."""
 
 import numbers
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +12,10 @@ from sklearn_ical._typing import Features, Integer, Seed
 from sklearn_ical._validation import Interval
 from sklearn_ical.objectives._distances import cluster_rows, neighbor_distances
 from sklearn_ical.pool import Pool
+from sklearn_ical.pool._range import features_in_range
 from sklearn_ical.selection import Selection
 from sklearn_ical.selection._batch import merge_ties
+from sklearn_ical.selection._range import in_unit
 from sklearn_ical.strategies._base import FEATURES, BaseQuery, QueryTags
 
 
@@ -107,7 +110,7 @@ class TypiClustQuery(BaseQuery):
         )
 
     def _select(self, pool: Pool) -> Selection:
-        features = self._features(pool)
+        features, factor = self._features(pool)
         n_labeled = features.shape[0] - pool.n_points
         n_clusters = min(n_labeled + pool.batch_size, self.max_clusters)
         clusters = cluster_rows(features, n_clusters, stream_seed(pool.root, STRATEGY))
@@ -123,11 +126,12 @@ class TypiClustQuery(BaseQuery):
             free[positions[-1]] = np.nan
             if pool.want_utilities:
                 rows.append(row)
-        return Selection(
+        chosen = Selection(
             np.array(positions, dtype=np.intp),
             np.array(utilities),
             np.stack(rows) if pool.want_utilities else None,
         )
+        return _finite(in_unit(chosen, factor, power=-1))
 
     def _typicalities(
         self, features: Any, clusters: np.ndarray, chosen: np.ndarray, pool: Pool
@@ -140,15 +144,17 @@ class TypiClustQuery(BaseQuery):
             out[allowed] = typicality(features, members, allowed, self.n_neighbors)
         return out
 
-    def _features(self, pool: Pool) -> Any:
-        """Return the features of the pool, and below them those of the labeled rows."""
-        features = pool.rows.features(self.features)
-        if pool.labeled is None:
-            return features
-        labeled = pool.labeled.features(self.features)
+    def _features(self, pool: Pool) -> tuple[Any, float]:
+        """Return the features of the pool, and below them those of the labeled rows.
+
+        Multiplied by a power of two, which is returned too.
+        """
+        (features, labeled), factor = features_in_range(self.features, pool.rows, pool.labeled)
+        if labeled is None:
+            return features, factor
         if sparse.issparse(features):
-            return sparse.vstack([features, labeled], format="csr")
-        return np.concatenate([features, labeled])
+            return sparse.vstack([features, labeled], format="csr"), factor
+        return np.concatenate([features, labeled]), factor
 
 
 def clusters_in_turn(
@@ -172,9 +178,17 @@ def typicality(
 ) -> np.ndarray:
     """Return 1 / mean distance to the nearest members of a cluster, for some of them, (n_rows,).
 
-    Finite: 0 in a cluster of one row, and the largest number for copies.
+    0 in a cluster of one row, and infinite for copies.
     """
     if len(members) == 1:
         return np.zeros(len(rows))
     means, errors = neighbor_distances(features, members, rows, n_neighbors)
-    return 1 / np.maximum(-merge_ties(-means, errors), np.finfo(np.float64).tiny)
+    with np.errstate(divide="ignore"):
+        return 1 / np.abs(merge_ties(-means, errors))
+
+
+def _finite(chosen: Selection) -> Selection:
+    """Return a selection with the largest number in place of infinite utilities."""
+    largest = 1 / np.finfo(np.float64).tiny
+    rows = None if chosen.rows is None else np.minimum(chosen.rows, largest)
+    return replace(chosen, utilities=np.minimum(chosen.utilities, largest), rows=rows)

@@ -1,5 +1,6 @@
 """Strategies that score single rows: random, maximum entropy, margin, least confident, BALD."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,14 @@ from sklearn_ical.dependence import (
     predictive_variance,
 )
 from sklearn_ical.pool._pool import Pool
+from sklearn_ical.pool._range import magnitude
 from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.selection._batch import Batch, Selection
+from sklearn_ical.selection._range import in_unit
 from sklearn_ical.strategies._base import BaseQuery, PointwiseQuery, QueryTags
+
+# Variances of real predictions below it, or above its inverse, are computed in another unit.
+SMALLEST = 2.0**-128
 
 
 class RandomQuery(BaseQuery):
@@ -68,7 +74,27 @@ class _MeanQuery(PointwiseQuery):
         return QueryTags(kinds=("proba", "label"), reads=("mean",))
 
 
-class MaxEntropyQuery(_MeanQuery):
+class _VarianceQuery(PointwiseQuery):
+    """Base of strategies that score real predictions by their variance.
+
+    If variances leave float64, or could, predictions are read again, multiplied by a power of two.
+    """
+
+    def _select(self, pool: Pool) -> Selection:
+        with np.errstate(over="ignore", invalid="ignore"):
+            utilities = pool.rows.map(self._score, pool.candidates)
+        if pool.rows.kind != "value" or SMALLEST < _array.largest(utilities) < 1 / SMALLEST:
+            return self._take_best(pool, utilities)
+        factor = _array.range_factor(magnitude(pool.rows, pool.candidates))
+        chosen = super()._select(replace(pool, rows=pool.rows.times(factor)))
+        return in_unit(chosen, factor, self._score_power(pool))
+
+    def _score_power(self, pool: Pool) -> int:
+        """Return the power of the target's unit in scores."""
+        return 2
+
+
+class MaxEntropyQuery(_VarianceQuery):
     """Choose the rows whose mean prediction has the largest entropy.
 
     Read more in the :ref:`User Guide <max_entropy>`.
@@ -177,7 +203,7 @@ class LeastConfidentQuery(_MeanQuery):
         return least_confidence(samples.mean()[:, None, :])
 
 
-class BALDQuery(PointwiseQuery):
+class BALDQuery(_VarianceQuery):
     """Choose the rows on whose labels the posterior draws disagree most.
 
     Read more in the :ref:`User Guide <bald>`.
@@ -225,6 +251,9 @@ class BALDQuery(PointwiseQuery):
         if noise is None:
             return predictive_variance(values, weights=weights)
         return gaussian_bald(values, weights=weights, noise_variance=noise)
+
+    def _score_power(self, pool: Pool) -> int:
+        return 2 if pool.rows.take(np.arange(1)).noise_variance is None else 0
 
     def _exact_score(self, samples: PredictionSamples) -> np.ndarray:
         if samples.kind != "proba":

@@ -138,6 +138,7 @@ def test_regression_vectors_equal_literal_gaussians(
     spread = np.einsum("j,xjt->xt", w, (columns - mean[:, None]) ** 2)
     each = spread.mean() if given is None else given
     each = np.broadcast_to(np.reshape(each, (*np.shape(each), 1, 1)[:2]), (12, 4))
+    unit = (each @ w).mean()
     samples = PredictionSamples(
         backend(values), kind="value", weights=weights, noise_variance=given
     )
@@ -148,19 +149,31 @@ def test_regression_vectors_equal_literal_gaussians(
                 for t in range(columns.shape[2]):
                     total = spread[x, t] + each[x] @ w
                     s2 = each[x, j]
-                    expected[x, j] += -0.5 * math.log(2 * math.pi * s2)
+                    expected[x, j] += -0.5 * math.log(2 * math.pi * s2 / unit)
                     expected[x, j] -= ((columns[x, j, t] - mean[x, t]) ** 2 + total) / (2 * s2)
-                    expected[x, j] += gamma * 0.5 * math.log(2 * math.pi * math.e * total)
+                    entropy = 0.5 * math.log(2 * math.pi * math.e * total / unit)
+                    expected[x, j] += gamma * entropy
                 expected[x, j] *= math.sqrt(w[j])
         with patch("sklearn_ical._array.chunk_rows", lambda row_bytes: chunk):
             ours = log_likelihood_vectors(samples, gamma=gamma)
         np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_unit_of_the_target_changes_no_regression_vector() -> None:
+@pytest.mark.parametrize("gamma", [1.0, 0.7])
+@pytest.mark.parametrize("noise", [None, 0.3])
+def test_unit_of_the_target_changes_no_regression_vector(noise: Any, gamma: float) -> None:
     values = np.random.default_rng(4).normal(size=(20, 5))
-    here = log_likelihood_vectors(PredictionSamples(values, kind="value"))
-    there = log_likelihood_vectors(PredictionSamples(1000 * values + 7, kind="value"))
+    here, there = (
+        log_likelihood_vectors(
+            PredictionSamples(
+                unit * values + shift,
+                kind="value",
+                noise_variance=None if noise is None else noise * unit**2,
+            ),
+            gamma=gamma,
+        )
+        for unit, shift in ((1.0, 0.0), (1000.0, 7.0))
+    )
     np.testing.assert_allclose(there, here, rtol=1e-8)
 
 
@@ -371,7 +384,9 @@ def test_vectors_with_senseless_numbers_are_refused(options: Any, error: Any, me
 def test_what_overflows_is_refused_by_name() -> None:
     values = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.raises(ValueError, match=r"Log-likelihoods of predictions must not overflow"):
-        BayesianCoresetQuery().select(PredictionSamples(1e160 * values, kind="value"), 3)
+        BayesianCoresetQuery().select(
+            PredictionSamples(1e160 * values, kind="value", noise_variance=1.0), 3
+        )
     with pytest.raises(ValueError, match=r"vectors must not overflow .*; rescale them"):
         bayesian_coreset(1e155 * values, 3)
 

@@ -404,7 +404,6 @@ def test_mixed_frames_and_text_work_through_a_pipeline_and_are_refused_without()
         (np.zeros((3, 1), dtype="datetime64[s]"), TypeError, "of dtype datetime64"),
         (np.zeros((3, 1), dtype=complex), TypeError, "of dtype complex128"),
         (sparse.csr_array(np.ones((3, 1), dtype=complex)), TypeError, "of dtype complex128"),
-        (np.array([[1e200], [0.0], [2.0]]), ValueError, "squared distances fit in float64"),
         (np.zeros((4, 1)), ValueError, r"X_pool and samples must have equally .*Got 4 and 3"),
         (None, TypeError, "features or X_pool must be given for FASSQuery"),
     ],
