@@ -1,7 +1,8 @@
 """Sessions that run the tests on the oldest, the pinned and the newest dependencies.
 
 ``python -m nox -s oldest`` runs one of them in an environment of its own; what follows ``--``
-goes to pytest. ``modal`` tests loops of modAL, ``mutants`` measures the tests themselves.
+goes to pytest. ``modal`` tests loops of modAL, ``sweep`` tries every strategy on many small
+problems, and ``mutants`` measures the tests themselves.
 """
 
 from pathlib import Path
@@ -47,6 +48,13 @@ def modal(session: nox.Session) -> None:
     session.install("modAL-python==0.4.2.1", "scikit-learn<1.8", "-e", ".", "pytest>=8.2")
     session.run("python", "-m", "pip", "list")
     session.run("python", "-m", "pytest", *(session.posargs or ["tests/modal"]))
+
+
+@nox.session
+def sweep(session: nox.Session) -> None:
+    """Try every strategy and setting on 200 small problems each; takes most of an hour."""
+    session.install("-c", "constraints.txt", "-e", ".[test]")
+    session.run("python", "-m", "tests.sweep", *session.posargs)
 
 
 @nox.session

@@ -35,6 +35,7 @@ SLOW = {
     "strategies/test_filtered.py",
     "strategies/test_kernel_batch.py",
     "strategies/test_stochastic.py",
+    "sweep/test_sweep.py",
     "test_common.py",
     "test_common_samplers.py",
     "test_docs.py",
