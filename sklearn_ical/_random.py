@@ -1,5 +1,6 @@
 """Where all randomness comes from: root seeds, named streams and uniforms keyed by row position."""
 
+import copy
 import numbers
 from typing import Any
 
@@ -35,6 +36,17 @@ def root_seed(random_state: Any, caller: str) -> int:
     )
 
 
+def unfitted_clone(estimator: Any) -> Any:
+    """Return an unfitted clone, also of a model that copies its parameters, as CatBoost does.
+
+    scikit-learn's `clone` raises for these.
+    """
+    try:
+        return clone(estimator)
+    except RuntimeError:
+        return type(estimator)(**copy.deepcopy(estimator.get_params(deep=False)))
+
+
 def seeded(estimator: Any, random_state: Any) -> Any:
     """Return an unfitted clone with every `random_state` set, also of nested estimators."""
     names = [
@@ -42,7 +54,7 @@ def seeded(estimator: Any, random_state: Any) -> Any:
         for name in estimator.get_params()
         if name == "random_state" or name.endswith("__random_state")
     ]
-    return clone(estimator).set_params(**dict.fromkeys(names, random_state))
+    return unfitted_clone(estimator).set_params(**dict.fromkeys(names, random_state))
 
 
 def stream(root: int, key: int) -> np.random.SeedSequence:

@@ -6,7 +6,6 @@ from typing import Any, Literal, overload
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklearn_ical._fit_params import FitParams
 from sklearn_ical._labels import one_column
+from sklearn_ical._random import unfitted_clone
 from sklearn_ical._typing import (
     BaseEstimator,
     Indices,
@@ -29,6 +29,7 @@ from sklearn_ical.learner._labeled import Labeled, check_no_new_class
 from sklearn_ical.learner._rows import CALLER
 from sklearn_ical.samplers import get_sampler
 from sklearn_ical.samplers._base import labeled_sampler
+from sklearn_ical.samplers._label_codes import fit_model
 from sklearn_ical.samplers._models import keeps_columns
 from sklearn_ical.strategies._resolve import resolve_strategy, takes_fit_params, takes_labeled
 
@@ -422,7 +423,8 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         """Fit a fresh clone on copies, since some estimators work in place; then take the state."""
         given = labeled.copied()
         routed = self._routed("fit", given.params)
-        return self._assign(clone(self.estimator).fit(given.X, given.y, **routed), labeled)
+        model = fit_model(unfitted_clone(self.estimator), given.X, given.y, routed)
+        return self._assign(model, labeled)
 
     def _assign(self, model: Any, labeled: Labeled) -> "ActiveLearner":
         self.estimator_ = model

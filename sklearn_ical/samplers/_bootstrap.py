@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_ical._fit_params import FitParams, check_fit_params
 from sklearn_ical._labels import check_one_type, label_array, missing_labels
-from sklearn_ical._random import root_seed
+from sklearn_ical._random import root_seed, unfitted_clone
 from sklearn_ical._typing import BaseEstimator, Integer, Seed
 from sklearn_ical._validation import (
     HasMethods,
@@ -27,6 +26,7 @@ from sklearn_ical._validation import (
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
 from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws, number_of_draws
+from sklearn_ical.samplers._label_codes import fit_model
 from sklearn_ical.samplers._members import Members, make_draws
 from sklearn_ical.samplers._models import (
     check_single_output,
@@ -43,6 +43,8 @@ from sklearn_ical.samplers._routing import check_accepted, params_of_chosen, par
 from sklearn_ical.samplers._wrappers import TransformedDraws
 
 METHODS = ("auto", "weights", "copies", "bayesian")
+# Parameters of boosted trees with which `fit` needs rows to validate on.
+STOPS_EARLY = {"early_stopping_round", "early_stopping_rounds", "use_best_model"}
 NOT_PREDICTORS: dict[str | None, str] = {
     "outlier_detector": "detects outliers",
     "clusterer": "groups rows",
@@ -350,8 +352,9 @@ def _labels_of(model: Any, y: Any) -> np.ndarray:
     labels = labels.reshape(-1)
     # An array that does not hold objects has labels of one type.
     groups = [("y_labeled", labels if labels.dtype == object else labels[:1])]
-    if hasattr(model, "classes_"):
-        groups.insert(0, ("the model", np.asarray(model.classes_)))
+    known = getattr(model, "classes_", None)  # CatBoost has None before it is fitted
+    if known is not None:
+        groups.insert(0, ("the model", np.asarray(known)))
     check_one_type(groups, caller)
     return labels
 
@@ -393,15 +396,7 @@ def _unfitted(model: Any) -> Any:
         ]
         model = copy.copy(model)
         model.estimators = members
-    return _clone(model)
-
-
-def _clone(model: Any) -> Any:
-    """Return a clone, also of models that copy their parameters, which sklearn.clone rejects."""
-    try:
-        return clone(model)
-    except RuntimeError:
-        return type(model)(**copy.deepcopy(model.get_params(deep=False)))
+    return unfitted_clone(model)
 
 
 def _refit(
@@ -422,23 +417,38 @@ def _refit(
         with seeded_training(refit, int(seed.generate_state(1)[0])):
             if method == "bayesian":
                 weights = generator.dirichlet(np.ones(len(y))) * len(y)
-                return refit.fit(X, y, **params.weighted(weights))
+                return fit_model(refit, X, y, params.weighted(weights))
             rows = _resample(strata, generator)
             if method == "weights":
                 counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
-                return refit.fit(X, y, **params.weighted(counts))
-            return refit.fit(take_rows(X, rows), y[rows], **params.take(rows))
+                return fit_model(refit, X, y, params.weighted(counts))
+            return fit_model(refit, take_rows(X, rows), y[rows], params.take(rows))
     except Exception as err:
         raise UnsupportedModelError(
             f"{name_of(model)} could not be fitted on resample {k} of {len(y)} labeled rows by "
-            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. If there are "
-            "too few rows, label more of them; else pass a list of models that you fitted yourself."
+            f"BootstrapSampler(method={method!r}): {str(err).rstrip('. ')}. "
+            f"{_way_out(model, params)}"
         ) from err
+
+
+def _way_out(model: Any, params: FitParams) -> str:
+    """Return what to do about a refit that failed."""
+    validated = any("eval" in name for name in params)
+    for name, value in model.get_params(deep=True).items():
+        if name.rpartition("__")[2] in STOPS_EARLY and value and not validated:
+            return (
+                f"With {name}={value!r}, fit needs rows to validate on: pass them as in "
+                f"fit_params={{'eval_set': [(X_valid, y_valid)]}}, or set {name}=None."
+            )
+    return (
+        "If fit needs more than X and y, pass it as fit_params; if there are too few rows, label "
+        "more of them; else pass a list of models that you fitted yourself."
+    )
 
 
 def _seeded_clone(model: Any, generator: np.random.Generator) -> Any:
     """Return an unfitted clone in which each `random_state` is a different integer."""
-    unfitted = _clone(model)
+    unfitted = unfitted_clone(model)
     names = sorted(unfitted.get_params(deep=True))
     seeds = {
         name: int(generator.integers(2**31))

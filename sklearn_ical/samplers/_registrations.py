@@ -41,6 +41,7 @@ from sklearn_ical.samplers._gaussian_process import (
     GaussianProcessSampler,
     process_classifier_sampler,
 )
+from sklearn_ical.samplers._label_codes import EncodedClassifier, encoded_sampler
 from sklearn_ical.samplers._means import model_mean, net_mean, pipeline_mean
 from sklearn_ical.samplers._models import (
     chosen_by,
@@ -71,6 +72,7 @@ SAMPLERS: dict[type, Any] = {
     Pipeline: pipeline_sampler,
     TransformedTargetRegressor: target_sampler,
     FrozenEstimator: frozen_sampler,
+    EncodedClassifier: encoded_sampler,
     FixedThresholdClassifier: decider_sampler,
     TunedThresholdClassifierCV: decider_sampler,
     SelfTrainingClassifier: decider_sampler,
@@ -89,6 +91,7 @@ for model_class, make_sampler in SAMPLERS.items():
     get_sampler.register(model_class, make_sampler)
 get_mean.register(Pipeline, pipeline_mean)
 get_embedding.register(Pipeline, pipeline_embedding)
+get_embedding.register(EncodedClassifier, lambda model: get_embedding(model.estimator))
 
 
 def unregistered_sampler(model: Any) -> Any:

@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring, get_scorer, log_loss
 from sklearn.model_selection import check_cv
 
 from sklearn_ical._fit_params import FitParams
 from sklearn_ical._labels import one_column
+from sklearn_ical._random import unfitted_clone
 from sklearn_ical._validation import n_rows, take_rows, warn
 from sklearn_ical.exceptions import ScoreFailedWarning
 from sklearn_ical.samplers import DeepEnsembleSampler
+from sklearn_ical.samplers._label_codes import fit_model
 from sklearn_ical.samplers._models import keeps_columns, net_in, preserving_state, seeded_training
 from sklearn_ical.samplers._probabilities import class_probabilities
 
@@ -92,7 +94,8 @@ class Evaluation:
             for train, test in splitter.split(X, y):
                 given = params.take(train)
                 with seeded_training(estimator, seed):
-                    model = clone(estimator).fit(take_rows(X, train), y[train], **given)
+                    fresh = unfitted_clone(estimator)
+                    model = fit_model(fresh, take_rows(X, train), y[train], given)
                 folds.append(self._scores(model, take_rows(X, test), y[test]))
         except ValueError as error:  # too few labels to split, or to fit on
             _warn_failed("cross-validation", error)

@@ -25,6 +25,7 @@ from sklearn_ical._typing import (
 )
 from sklearn_ical._validation import SLACK, check_positions, take_rows
 from sklearn_ical.exceptions import CheckpointError
+from sklearn_ical.samplers._label_codes import fit_model
 from sklearn_ical.samplers._models import seeded_training
 from sklearn_ical.simulation._journal import Journal
 from sklearn_ical.simulation._plan import Plan
@@ -386,7 +387,7 @@ class _Loop:
             clone = seeded(self.plan.estimator, seed)
             params = self.plan.fit_params.take(rows)
             with seeded_training(clone, seed):
-                return clone.fit(take_rows(self.plan.X, rows), y, **params)
+                return fit_model(clone, take_rows(self.plan.X, rows), y, params)
         except ValueError as error:
             if not self._knows_one_class(r):
                 raise

@@ -355,8 +355,9 @@ class Fussy(Spy):
 def test_fit_that_raises_names_the_model_the_resample_and_the_way_out() -> None:
     message = (
         r"^Fussy could not be fitted on resample 0 of 60 labeled rows by "
-        r"BootstrapSampler\(method='weights'\): too little data\. If there are too few "
-        r"rows, label more of them; else pass a list of models that you fitted yourself\.$"
+        r"BootstrapSampler\(method='weights'\): too little data\. If fit needs more than X and y, "
+        r"pass it as fit_params; if there are too few rows, label more of them; else pass a list "
+        r"of models that you fitted yourself\.$"
     )
     sampler = BootstrapSampler(Fussy(ValueError("too little data.")), n_draws=2).fit(X, Y)
     with pytest.raises(UnsupportedModelError, match=message) as caught:
