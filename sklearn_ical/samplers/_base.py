@@ -409,7 +409,8 @@ def get_mean(model: Any) -> Draws | None:
     mean : Draws or None
         With ``n_draws == 1``. Of a classifier, its own `predict_proba`; of a net of class
         probabilities, its output without dropout; of a regressor, ``predict(X, return_std=True)``
-        with the square of `std` as noise variance. None where a model has none of these.
+        with the square of `std` as noise variance, averaged over targets. None where a model has
+        none of these.
     """
     return import_module(REGISTRATIONS).unregistered_mean(model)
 

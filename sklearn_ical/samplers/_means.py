@@ -4,10 +4,11 @@ import inspect
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 
 from sklearn_ical.samplers._base import Draws, get_mean
-from sklearn_ical.samplers._containers import noise_of_all_targets
 from sklearn_ical.samplers._models import (
     is_fitted,
     name_of,
@@ -20,6 +21,9 @@ from sklearn_ical.samplers._pipelines import steps_before_last
 from sklearn_ical.samplers._probabilities import proba_samples, read_proba
 from sklearn_ical.samplers._wrappers import TransformedDraws
 from sklearn_ical.samples import PredictionSamples
+
+# Nodes and weights of Gauss-Hermite quadrature for a standard normal variable.
+NORMAL_NODES = np.polynomial.hermite_e.hermegauss(32) / np.array([[1.0], [np.sqrt(2 * np.pi)]])
 
 
 class ClassifierMean:
@@ -45,7 +49,10 @@ class ClassifierMean:
 
 
 class RegressorMean:
-    """A regressor's own mean, as one draw whose noise variance is the square of its `std`."""
+    """A regressor's own mean, as one draw whose noise variance is the square of its deviation.
+
+    Of several targets, the noise variance is their average, so that its sum over targets is right.
+    """
 
     n_draws = 1
     kind = "value"
@@ -56,12 +63,83 @@ class RegressorMean:
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def __call__(self, X: Any) -> PredictionSamples:
+    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the standard deviation of each target, (n_points, n_targets)."""
         mean, std = (np.asarray(output) for output in self.model.predict(X, return_std=True))
-        if mean.ndim == 2 and mean.shape[1] == 1:  # one target in a column
-            mean, std = mean[:, 0], std.reshape(len(mean))
-        noise = noise_of_all_targets(np.square(std)[:, None])
-        return PredictionSamples(mean[:, None], "value", noise_variance=noise)
+        mean, std = (output.reshape(len(mean), -1) for output in (mean, std))
+        return mean, np.broadcast_to(std, mean.shape)
+
+    def __call__(self, X: Any) -> PredictionSamples:
+        mean, std = self.moments(X)
+        values = mean if mean.shape[1] == 1 else mean[:, None, :]
+        noise = np.square(std).mean(axis=1, keepdims=True)
+        return PredictionSamples(values, "value", noise_variance=noise)
+
+
+class TargetMean(RegressorMean):
+    """The mean of a regressor whose targets are transformed back, with the deviation there.
+
+    The variance of a transformed normal target is computed by Gauss-Hermite quadrature, which is
+    exact for linear transformations.
+    """
+
+    def __init__(self, transformer: Any, mean: Draws) -> None:
+        self.transformer = transformer
+        self.mean = mean
+
+    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the standard deviation of each target, (n_points, n_targets)."""
+        inner, std = moments_of(self.mean, X)
+        mean = self._invert(inner)
+        variance = np.zeros(mean.shape)
+        for target in range(inner.shape[1]):
+            step = np.zeros(inner.shape)
+            step[:, target] = std[:, target]
+            variance += self._variance(inner, step, mean)
+        return mean, np.sqrt(variance)
+
+    def _variance(self, inner: np.ndarray, step: np.ndarray, mean: np.ndarray) -> np.ndarray:
+        """Return the variance of the targets at `inner` plus a standard normal times `step`."""
+        total, first, second = np.zeros((3, *mean.shape))
+        for node, weight in zip(*NORMAL_NODES, strict=True):
+            change = self._invert(inner + node * step) - mean
+            inside = np.isfinite(change)  # a transformation may not be defined everywhere
+            change = np.where(inside, change, 0.0)
+            total += weight * inside
+            first += weight * change
+            second += weight * change**2
+        return np.maximum(second / total - (first / total) ** 2, 0.0)
+
+    def _invert(self, targets: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            back = np.asarray(self.transformer.inverse_transform(targets), dtype=np.float64)
+        return back.reshape(len(targets), -1)
+
+
+class OutputsMean(RegressorMean):
+    """The means of one regressor per target, side by side."""
+
+    def __init__(self, means: list[Any]) -> None:
+        self.means = means
+
+    def moments(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean and the standard deviation of each target, (n_points, n_targets)."""
+        means, deviations = zip(*(moments_of(mean, X) for mean in self.means), strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(deviations, axis=1)
+
+
+def moments_of(mean: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the moments of a regressor's mean, behind the steps of Pipelines."""
+    while isinstance(mean, TransformedDraws):
+        X, mean = mean.transformer.transform(X), mean.inner
+    return mean.moments(X)
+
+
+def has_moments(mean: Draws | None) -> bool:
+    """Return whether a mean is that of a regressor that states its deviation."""
+    while isinstance(mean, TransformedDraws):
+        mean = mean.inner
+    return isinstance(mean, RegressorMean)
 
 
 def model_mean(model: Any) -> Draws | None:
@@ -94,6 +172,22 @@ def wrapper_mean(wrapper: Any, model: Any, before: Any = None) -> Draws | None:
     if isinstance(mean, ClassifierMean):
         return model_mean(wrapper)
     return mean if before is None or mean is None else TransformedDraws(before, mean)
+
+
+def target_mean(model: TransformedTargetRegressor) -> Draws | None:
+    """Return the mean of a regressor in the units of the target."""
+    if not hasattr(model, "regressor_"):
+        raise not_fitted(model)
+    mean = get_mean(model.regressor_)
+    return TargetMean(model.transformer_, mean) if mean is not None and has_moments(mean) else None
+
+
+def outputs_mean(model: MultiOutputRegressor) -> Draws | None:
+    """Return the means of one regressor per target."""
+    if not hasattr(model, "estimators_"):
+        raise not_fitted(model)
+    means = [get_mean(regressor) for regressor in model.estimators_]
+    return OutputsMean(means) if all(map(has_moments, means)) else None
 
 
 def pipeline_mean(pipeline: Pipeline) -> Draws | None:

@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -42,7 +43,13 @@ from sklearn_ical.samplers._gaussian_process import (
     process_classifier_sampler,
 )
 from sklearn_ical.samplers._label_codes import EncodedClassifier, encoded_sampler
-from sklearn_ical.samplers._means import model_mean, net_mean, pipeline_mean
+from sklearn_ical.samplers._means import (
+    model_mean,
+    net_mean,
+    outputs_mean,
+    pipeline_mean,
+    target_mean,
+)
 from sklearn_ical.samplers._models import (
     chosen_by,
     is_learner,
@@ -90,6 +97,8 @@ BY_PACKAGE = {
 for model_class, make_sampler in SAMPLERS.items():
     get_sampler.register(model_class, make_sampler)
 get_mean.register(Pipeline, pipeline_mean)
+get_mean.register(TransformedTargetRegressor, target_mean)
+get_mean.register(MultiOutputRegressor, outputs_mean)
 get_embedding.register(Pipeline, pipeline_embedding)
 get_embedding.register(EncodedClassifier, lambda model: get_embedding(model.estimator))
 

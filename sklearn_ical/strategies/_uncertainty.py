@@ -102,14 +102,16 @@ class MaxEntropyQuery(_VarianceQuery):
     Parameters
     ----------
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the draws of a model without `predict_proba`; ignored otherwise.
+        Seeds the draws of a classifier without `predict_proba`, or of a regressor that states no
+        standard deviation; ignored otherwise.
 
     Notes
     -----
     The utility is the entropy of the draw-averaged class probabilities, in nats from 0 to
     log(n_classes); vote entropy for label samples. For regression it is the predictive variance,
     the variance over draws plus the mean noise variance, summed over targets, which ranks as the
-    entropy of a Gaussian does. Model requirements: `predict_proba`, or posterior draws. Cost
+    entropy of a Gaussian does; it is exact where `predict` has `return_std`, inside other models
+    too. Model requirements: `predict_proba`, `return_std` or posterior draws. Cost
     O(n_pool * n_classes) beyond the predictions.
 
     References

@@ -12,6 +12,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -92,8 +93,6 @@ def test_mean_of_several_targets_has_the_noise_that_they_share() -> None:
     samples = get_mean(shared)(X)
     np.testing.assert_array_equal(samples.values[:, 0], mean)
     np.testing.assert_allclose(samples.noise_variance[:, 0], std[:, 0] ** 2)
-    unlike = GaussianProcessRegressor(optimizer=None, normalize_y=True).fit(X, targets)
-    assert get_mean(unlike)(X).noise_variance is None
 
 
 class Column:
@@ -115,7 +114,8 @@ def test_mean_of_a_target_in_a_column_has_no_axis_of_targets() -> None:
         Ridge().fit(X, VALUES),
         RandomForestRegressor(2).fit(X, VALUES),
         VotingRegressor([("ridge", BayesianRidge())]).fit(X, VALUES),
-        TransformedTargetRegressor(BayesianRidge()).fit(X, VALUES),
+        TransformedTargetRegressor(Ridge()).fit(X, VALUES),
+        MultiOutputRegressor(Ridge()).fit(X, np.column_stack([VALUES, VALUES])),
         make_pipeline(StandardScaler(), Ridge()).fit(X, VALUES),
         search(Ridge()).fit(X, VALUES),
         GaussianNB,
@@ -131,7 +131,9 @@ def test_other_objects_have_no_mean_of_their_own(model: Any) -> None:
 
 
 def test_mean_of_a_model_that_is_not_fitted_raises() -> None:
-    for model in (BayesianRidge(), search(BayesianRidge())):
+    ridge = BayesianRidge()
+    around = (TransformedTargetRegressor(ridge), MultiOutputRegressor(ridge))
+    for model in (ridge, search(ridge), *around):
         with pytest.raises(NotFittedError, match="is not fitted yet"):
             get_mean(model)
     with pytest.raises(NotFittedError):
