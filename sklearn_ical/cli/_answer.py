@@ -3,12 +3,15 @@
 import json
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sklearn_ical.cli._column_types import check_asked, column_types, type_of_labels
+from sklearn_ical.cli._conversion import ColumnType, Types
 from sklearn_ical.cli._csv import STDIN, place_of, quoted
 from sklearn_ical.cli._errors import CommandError, note, one_line, warnings_as_notes
 from sklearn_ical.cli._features import rows_for_model
@@ -43,10 +46,15 @@ def answer(asked: Query) -> None:
             arguments=sys.argv[1:],
         )
         step("Reading the pool")
-        pool = read_table(asked.pool, key=asked.key, id_column=asked.id_column)
+        spent = [column for column in (asked.id_column, asked.cost_column) if column]
+        pool = read_table(
+            asked.pool,
+            key=asked.key,
+            id_column=asked.id_column,
+            types=_types(asked, model, spent),
+        )
         if asked.answer_format == "text":
             _check_one_line(pool)
-        spent = [column for column in (asked.id_column, asked.cost_column) if column]
         costs = _costs(pool, asked.cost_column)
         X_pool = rows_for_model(model, asked.model, pool, spent)
         labeled = _labeled(asked, model, spent)
@@ -83,6 +91,28 @@ def _check_one_line(pool: Table) -> None:
             )
 
 
+def _types(asked: Query, model: Any, spent: list[str]) -> Types:
+    """Return a function that returns the types of the columns of the pool."""
+
+    def of_pool(columns: list[str]) -> Mapping[str, ColumnType]:
+        names = [name for name in asked.types if name != asked.target]
+        check_asked(names, columns, asked.pool)
+        return column_types(model, columns, asked.types, spent)
+
+    return of_pool
+
+
+def _types_of_labeled(asked: Query, model: Any, spent: list[str]) -> Types:
+    """Return a function that returns the types of the columns of the labeled rows."""
+
+    def of_labeled(columns: list[str]) -> Mapping[str, ColumnType]:
+        labels = type_of_labels(model)
+        known = {} if labels is None or asked.target is None else {asked.target: labels}
+        return known | column_types(model, columns, asked.types, [*spent, str(asked.target)])
+
+    return of_labeled
+
+
 def _costs(pool: Table, column: str | None) -> Any:
     """Return the cost of each row as float64 of shape (n_rows,), None without a column."""
     if column is None:
@@ -101,7 +131,9 @@ def _labeled(asked: Query, model: Any, spent: list[str]) -> dict[str, Any]:
     """Return the labeled rows as arguments of a query, none without such a file."""
     if asked.labeled is None:
         return {}
-    table, labels = read_labeled(asked.labeled, asked.target)
+    table, labels = read_labeled(
+        asked.labeled, asked.target, _types_of_labeled(asked, model, spent)
+    )
     # An array of labels that were read from a file may hold 1.0 for 1.
     classes = getattr(model, "classes_", labels)
     unknown = [str(label) for label in np.unique(labels) if not np.any(classes == label)]

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from sklearn_ical._names import STRATEGIES, check_name
-from sklearn_ical.cli._options import with_options
+from sklearn_ical.cli._options import types_by_column, with_options
 from sklearn_ical.cli._strategies import make_strategy
 
 DEFAULT_STRATEGIES = ("random", "entropy", "margin", "bald", "ical")
@@ -42,6 +42,14 @@ class Comparison:
     ] = None
     ignore_column: Annotated[
         list[str] | None, Option(help="Column to leave out, such as an ID; repeatable.")
+    ] = None
+    column_type: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=TYPE",
+            help="Type of a column instead of that of its values: text, number or category; "
+            "repeatable.",
+        ),
     ] = None
     strategies: Annotated[
         str | None,
@@ -128,10 +136,16 @@ class Comparison:
                 f"{self.n_initial}."
             )
         self._check_metrics()
+        _ = self.types
         if self.budget is not None and self.cost_column is None and self.budget < self.n_initial:
             raise ValueError(
                 f"--budget must cover the {self.n_initial} initial labels. Got {self.budget:g}."
             )
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns that the user asked for."""
+        return types_by_column(self.column_type or ())
 
     def _check_metrics(self) -> None:
         """Raise if a metric is not the name of a scorer."""

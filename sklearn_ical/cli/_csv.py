@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sklearn_ical.cli._conversion import Types, as_guessed, csv_arguments
 from sklearn_ical.cli._errors import CommandError, one_line
 from sklearn_ical.cli._files import check_readable
 
@@ -20,12 +21,16 @@ MAX_FIELD = 2**31 - 1
 
 
 def read_csv(
-    source: str, id_column: str | None, option: str = "--id-column"
+    source: str,
+    id_column: str | None,
+    option: str = "--id-column",
+    types: Types = as_guessed,
 ) -> tuple[Any, list[str] | None]:
     """Return a csv file (`STDIN`: the standard input) as a frame, and its IDs as written.
 
     `option` is the option that names their column. A frame has types: an ID 007 would become 7, and
-    NA a missing value. Blank lines do not count.
+    NA a missing value. Columns of text in `types` are left as they are written. Blank lines do not
+    count.
     """
     import pandas as pd
 
@@ -34,13 +39,14 @@ def read_csv(
     try:
         with content() as file, _long_fields():
             lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-            n_rows, ids = _scan(csv.reader(lines), name, id_column, option)
+            header, n_rows, ids = _scan(csv.reader(lines), name, id_column, option)
         with content() as file:
             frame = pd.read_csv(
                 file,
                 encoding="utf-8-sig",
                 index_col=False,
                 low_memory=False,
+                **csv_arguments(header, types(header)),
             )
     except UnicodeDecodeError as error:
         raise CommandError(f"{name} must be text in UTF-8. Got {one_line(error)}.") from error
@@ -81,8 +87,8 @@ def _long_fields() -> Iterator[None]:
 
 def _scan(
     reader: Any, name: str, id_column: str | None, option: str
-) -> tuple[int, list[str] | None]:
-    """Return the number of rows and the texts of the ID column, having checked every line."""
+) -> tuple[list[str], int, list[str] | None]:
+    """Return the header, the number of rows and the ID column, having checked every line."""
     rows = (row for row in reader if row and not (len(row) == 1 and row[0].isspace()))
     header = [text or f"Unnamed: {i}" for i, text in enumerate(next(rows, []))]
     if not header:
@@ -101,7 +107,7 @@ def _scan(
             ids.append(row[place])
     if n_rows == 0:
         raise CommandError(f"{name} has a header but no rows.")
-    return n_rows, None if place is None else ids
+    return header, n_rows, None if place is None else ids
 
 
 def check_distinct(columns: list[str], name: str) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import typer
 from sklearn.model_selection import train_test_split
 
+from sklearn_ical.cli._column_types import asked_types, check_asked
 from sklearn_ical.cli._compare import Comparison
+from sklearn_ical.cli._conversion import ColumnType
 from sklearn_ical.cli._csv import place_of
 from sklearn_ical.cli._errors import CommandError, warnings_as_notes
 from sklearn_ical.cli._estimators import build_estimator
@@ -47,7 +50,7 @@ def run_comparison(asked: Comparison) -> None:
             f"{runs} holds an earlier comparison. Pass --resume to go on with it, --force to start "
             "again, or another --out."
         )
-    dataset = read_dataset(asked.data, asked.target)
+    dataset = _read(asked)
     result = None
     with warnings_as_notes():
         try:
@@ -62,6 +65,19 @@ def run_comparison(asked: Comparison) -> None:
     print(f"Results of each round: {csv_path}\nLearning curves: {figure_path}")
     if result.failures:
         raise CommandError(f"{len(result.failures)} runs failed; the others are in these files.")
+
+
+def _read(asked: Comparison) -> Dataset:
+    """Return the data, with columns of the types that they look like or that are asked for."""
+
+    def types(columns: list[str]) -> Mapping[str, ColumnType]:
+        check_asked(asked.types, columns, asked.data)
+        return asked_types(asked.types, columns, {})
+
+    dataset = read_dataset(asked.data, asked.target, types)
+    if isinstance(dataset.X, np.ndarray):
+        _check_columns(dataset, list(asked.types), "--column-type")
+    return dataset
 
 
 def _compare(

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from sklearn_ical.cli._column_types import first_model, fitted_names, n_columns_of
 from sklearn_ical.cli._csv import quoted
 from sklearn_ical.cli._errors import CommandError, note
 from sklearn_ical.cli._tables import Table
@@ -28,21 +29,14 @@ def rows_for_model(model: Any, path: Path, pool: Table, spent: Collection[str]) 
     rows : DataFrame or array of shape (n_rows, n_columns)
         A frame for a model that was fitted on column names, else an array.
     """
-    model = _first(model)
-    names = getattr(model, "feature_names_in_", None)
-    n_columns = getattr(model, "n_features_in_", None)
+    model = first_model(model)
+    names = fitted_names(model)
+    n_columns = n_columns_of(model)
     if not pool.has_columns:
         return _array(pool, path, names, n_columns)
     if names is not None:
-        return _named_columns(pool, path, list(names), spent)
+        return _named_columns(pool, path, names, spent)
     return _unnamed_columns(pool, path, n_columns, spent)
-
-
-def _first(model: Any) -> Any:
-    """Return the first model of a list or dict of models."""
-    while isinstance(model, list | tuple | dict) and model:
-        model = next(iter(model.values() if isinstance(model, dict) else model))
-    return model
 
 
 def _named_columns(pool: Table, path: Path, names: list[str], spent: Collection[str]) -> Any:
@@ -72,7 +66,7 @@ def _unnamed_columns(pool: Table, path: Path, n_columns: int | None, spent: Coll
     return pool.rows[kept].to_numpy()
 
 
-def _array(pool: Table, path: Path, names: Any, n_columns: int | None) -> Any:
+def _array(pool: Table, path: Path, names: list[str] | None, n_columns: int | None) -> Any:
     """Return an array, as a frame of the same memory for a model with column names."""
     shape = pool.rows.shape
     if n_columns is not None and (len(shape) != 2 or shape[1] != n_columns):
@@ -85,4 +79,4 @@ def _array(pool: Table, path: Path, names: Any, n_columns: int | None) -> Any:
     import pandas as pd
 
     note(f"the columns of {pool.name} have no names; they are taken in the order of {path}.")
-    return pd.DataFrame(pool.rows, columns=list(names), copy=False)
+    return pd.DataFrame(pool.rows, columns=names, copy=False)

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from sklearn_ical._names import STRATEGIES, check_name
-from sklearn_ical.cli._options import with_options
+from sklearn_ical.cli._options import types_by_column, with_options
 
 
 class AnswerFormat(StrEnum):
@@ -48,6 +48,14 @@ class Query:
         str | None, Option(help="Rows with a label, for models that are refitted to have draws.")
     ] = None
     target: Annotated[str | None, Option(help="Column of that file with the labels.")] = None
+    column_type: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=TYPE",
+            help="Type of a column instead of that in the model: text, number or category; "
+            "repeatable.",
+        ),
+    ] = None
     seed: Annotated[int, Option(min=0, help="Seed of all random numbers.")] = 0
     key: Annotated[
         str | None, Option(help="Array of an npz file; by default its only one, or X.")
@@ -66,12 +74,18 @@ class Query:
         """Check what can be checked without a file."""
         check_name(self.strategy, "--strategy")
         self._check_pool()
+        _ = self.types
         if self.target is not None and self.labeled is None:
             raise ValueError(f"--target needs --labeled. Got --target {self.target!r} alone.")
         if self.budget is not None and self.cost_column is None:
             raise ValueError(f"--budget needs --cost-column. Got --budget {self.budget!r} alone.")
         if self.budget is not None and not 0 < self.budget < math.inf:
             raise ValueError(f"--budget must be a positive number. Got {self.budget!r}.")
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of columns that the user asked for."""
+        return types_by_column(self.column_type or ())
 
     def _check_pool(self) -> None:
         """Raise if the pool is of an unknown type, or an option does not suit its type."""
@@ -88,6 +102,7 @@ class Query:
         for option, column in (
             ("--id-column", self.id_column),
             ("--cost-column", self.cost_column),
+            ("--column-type", next(iter(self.column_type or ()), None)),
         ):
             if column is not None and suffix not in WITH_COLUMNS:
                 raise ValueError(
@@ -103,7 +118,7 @@ def query(asked: Query) -> None:
     With --id-column, a tab and the row's ID follow. Progress and notes go to stderr.
 
     The columns of a csv or parquet file are matched by name to those that the model was fitted on;
-    others are ignored with a note.
+    others are ignored with a note. They are read as the types that the model was fitted on.
     """
     from sklearn_ical.cli._answer import answer
 

@@ -8,6 +8,7 @@ import numpy as np
 import sklearn.datasets
 
 from sklearn_ical._labels import missing_labels, one_column
+from sklearn_ical.cli._conversion import Types, as_guessed, convert
 from sklearn_ical.cli._csv import STDIN, check_distinct, place_of, quoted, read_csv
 from sklearn_ical.cli._errors import CommandError, one_line
 from sklearn_ical.cli._files import check_readable
@@ -65,7 +66,13 @@ def suffix_of(source: str) -> str | None:
     return next((suffix for suffix in SUFFIXES if source.lower().endswith(suffix)), None)
 
 
-def read_table(source: str, *, key: str | None = None, id_column: str | None = None) -> Table:
+def read_table(
+    source: str,
+    *,
+    key: str | None = None,
+    id_column: str | None = None,
+    types: Types = as_guessed,
+) -> Table:
     """Read a file of one of the types in `SUFFIXES`, or csv from stdin.
 
     Parameters
@@ -76,6 +83,8 @@ def read_table(source: str, *, key: str | None = None, id_column: str | None = N
         Array of an npz file; None for its only array, or X.
     id_column : str, default=None
         Column of a csv or parquet file whose texts are kept as they are.
+    types : callable, default=as_guessed
+        Returns the types of the columns of a csv or parquet file, given their names.
 
     Returns
     -------
@@ -84,11 +93,12 @@ def read_table(source: str, *, key: str | None = None, id_column: str | None = N
     """
     suffix = suffix_of(source)
     if suffix in (".csv", ".csv.gz"):
-        frame, ids = read_csv(source, id_column)
-        return Table("stdin" if source == STDIN else source, frame, ids)
+        name = "stdin" if source == STDIN else source
+        frame, ids = read_csv(source, id_column, types=types)
+        return Table(name, convert(frame, types(list(frame.columns)), name), ids)
     check_readable(Path(source))
     if suffix == ".parquet":
-        table = _read_parquet(source, id_column)
+        table = _read_parquet(source, id_column, types)
     elif suffix == ".npy":
         table = Table(source, _load_numpy(source))
     elif suffix == ".npz":
@@ -101,12 +111,14 @@ def read_table(source: str, *, key: str | None = None, id_column: str | None = N
     return table
 
 
-def read_labeled(source: str, target: str | None) -> tuple[Table, np.ndarray]:
+def read_labeled(
+    source: str, target: str | None, types: Types = as_guessed
+) -> tuple[Table, np.ndarray]:
     """Read the rows of a data set that have a label, and these labels; see :func:`read_dataset`.
 
     Parameters
     ----------
-    source, target : str
+    source, target, types
         As in :func:`read_dataset`.
 
     Returns
@@ -114,7 +126,7 @@ def read_labeled(source: str, target: str | None) -> tuple[Table, np.ndarray]:
     table : Table
     labels : array of shape (n_rows,)
     """
-    dataset = _read_all(source, target)
+    dataset = _read_all(source, target, types)
     known = ~missing_labels(dataset.y)
     if not known.any():
         raise CommandError(f"{source} must have a label in one row at least. Got none.")
@@ -122,7 +134,7 @@ def read_labeled(source: str, target: str | None) -> tuple[Table, np.ndarray]:
     return Table(source, X), dataset.y[known]
 
 
-def read_dataset(source: str, target: str | None) -> Dataset:
+def read_dataset(source: str, target: str | None, types: Types = as_guessed) -> Dataset:
     """Read a labeled data set.
 
     Parameters
@@ -132,17 +144,19 @@ def read_dataset(source: str, target: str | None) -> Dataset:
     target : str or None
         Column, or array of an npz file, with the labels. None is y for an npz file; a data set of
         `DATASETS` has its own.
+    types : callable, default=as_guessed
+        Returns the types of columns, that of the target among them, given their names.
 
     Returns
     -------
     dataset : Dataset
     """
-    dataset = _read_all(source, target)
+    dataset = _read_all(source, target, types)
     _check_all_labeled(dataset.y, source)
     return dataset
 
 
-def _read_all(source: str, target: str | None) -> Dataset:
+def _read_all(source: str, target: str | None, types: Types) -> Dataset:
     """Return rows and labels, some of which may be missing."""
     if source in DATASETS:
         return _bundled(source, target)
@@ -157,9 +171,10 @@ def _read_all(source: str, target: str | None) -> Dataset:
     else:
         texts = None
         if suffix == ".parquet":
-            frame = read_table(source).rows
+            frame = read_table(source, types=types).rows
         else:
-            frame, texts = read_csv(source, target, "--target")
+            frame, texts = read_csv(source, target, "--target", types)
+            frame = convert(frame, types(list(frame.columns)), source)
         dataset = _labeled_frame(frame, texts, source, target)
     if dataset.y.ndim != 1 or len(dataset.y) != len(dataset.X):
         raise CommandError(
@@ -169,7 +184,7 @@ def _read_all(source: str, target: str | None) -> Dataset:
     return dataset
 
 
-def _read_parquet(source: str, id_column: str | None) -> Table:
+def _read_parquet(source: str, id_column: str | None, types: Types) -> Table:
     import pyarrow
     from pyarrow import parquet
 
@@ -185,7 +200,7 @@ def _read_parquet(source: str, id_column: str | None) -> Table:
     if id_column is not None:
         values = content.column(place_of(id_column, columns, source, "--id-column")).to_pylist()
         ids = ["" if value is None else str(value) for value in values]
-    return Table(source, content.to_pandas(), ids)
+    return Table(source, convert(content.to_pandas(), types(columns), source), ids)
 
 
 def _load_numpy(source: str) -> Any:

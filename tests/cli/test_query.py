@@ -448,8 +448,9 @@ def test_unusable_model_is_one_clear_line(call, files, tmp_path, model, strategy
 def test_rows_that_the_model_cannot_take_are_one_clear_line(call, files, tmp_path):
     FRAME.assign(b="blue").to_csv(tmp_path / "pool.csv", index=False)
     code, stdout, stderr = call(
-        "query", files / "named.skops", tmp_path / "pool.csv", "--strategy", "margin"
-    )
+        "query", files / "named.skops", tmp_path / "pool.csv", "--strategy", "margin",
+        "--column-type", "b=text",
+    )  # fmt: skip
     assert (code, stdout) == (1, "")
     (message,) = said(stderr)
     assert message.startswith("sklearn-ical: MarginQuery cannot choose from ")
