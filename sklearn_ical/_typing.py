@@ -42,6 +42,7 @@ IndicesAndUtilities: TypeAlias = tuple[Indices, Utilities]
 
 Kind: TypeAlias = Literal["proba", "label", "value"]
 NetKind: TypeAlias = Literal["proba", "value"]
+DependentRows: TypeAlias = Literal["raise", "allow"]
 Layout: TypeAlias = Literal["NKC", "KNC", "NCK"]
 Prediction: TypeAlias = Literal["sampled", "proba", "expected", "argmax"]
 Kernel: TypeAlias = (

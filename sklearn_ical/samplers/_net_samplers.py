@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from sklearn_ical._random import root_seed
-from sklearn_ical._typing import Integer, NetKind, Numbers, Seed
+from sklearn_ical._typing import DependentRows, Integer, NetKind, Numbers, Seed
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import (
     BaseSampler,
@@ -48,12 +48,15 @@ class MCDropoutSampler(BaseSampler):
     batch_size : int, default=None
         Largest number of rows of one forward pass. None: that of the net's own `iterator_valid`,
         128 for bare modules. Limited memory may make them fewer, see Notes.
+    dependent_rows : {"raise", "allow"}, default="raise"
+        Nets whose prediction for a row depends on the other rows of its batch, as by batch
+        normalization without running statistics: an error, or draws that change with the batches.
 
     Raises
     ------
     UnsupportedModelError
         If the layers of the net cannot be accessed (`torch.jit`, `torch.compile`, `DataParallel`),
-        or it is not a fixed function for fixed masks.
+        it is not a fixed function for fixed masks, or its rows depend on each other.
     NoDropoutError
         From the draws, if no dropout is active: neither `torch.nn` layers nor functional calls,
         which are active for any value of their argument `training`; p = 0 switches them off.
@@ -111,12 +114,14 @@ class MCDropoutSampler(BaseSampler):
         nonlinearity: Callable[[Any], Any] | None = None,
         classes: ArrayLike | None = None,
         batch_size: Integer | None = None,
+        dependent_rows: DependentRows = "raise",
     ) -> None:
         self.model = model
         self.kind = kind
         self.nonlinearity = nonlinearity
         self.classes = classes
         self.batch_size = batch_size
+        self.dependent_rows = dependent_rows
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix dropout masks as draws.
@@ -141,6 +146,7 @@ class MCDropoutSampler(BaseSampler):
             nonlinearity=self.nonlinearity,
             classes=self.classes,
             batch_size=self.batch_size,
+            dependent_rows=self.dependent_rows,
             caller=caller,
         )
         n_draws = number_of_draws(n_draws, caller)
@@ -166,7 +172,7 @@ class DeepEnsembleSampler(BaseSampler):
         modified.
     weights : array-like of shape (n_members,), default=None
         Non-negative weights of any positive sum; None for equal ones.
-    kind, nonlinearity, classes, batch_size
+    kind, nonlinearity, classes, batch_size, dependent_rows
         As in :class:`MCDropoutSampler`, for all members alike.
 
     Raises
@@ -215,6 +221,7 @@ class DeepEnsembleSampler(BaseSampler):
         nonlinearity: Callable[[Any], Any] | None = None,
         classes: ArrayLike | None = None,
         batch_size: Integer | None = None,
+        dependent_rows: DependentRows = "raise",
     ) -> None:
         self.members = members
         self.template = template
@@ -223,6 +230,7 @@ class DeepEnsembleSampler(BaseSampler):
         self.nonlinearity = nonlinearity
         self.classes = classes
         self.batch_size = batch_size
+        self.dependent_rows = dependent_rows
 
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix members of the ensemble as draws.
@@ -281,6 +289,7 @@ class DeepEnsembleSampler(BaseSampler):
             nonlinearity=self.nonlinearity,
             classes=self.classes,
             batch_size=self.batch_size,
+            dependent_rows=self.dependent_rows,
             caller=caller,
             state=state,
         )

@@ -488,22 +488,19 @@ def test_net_with_random_numbers_of_its_own_is_refused(kind: type[Net]) -> None:
 
 
 @pytest.mark.parametrize("kind", [MixBefore, MixAfter])
-def test_net_whose_rows_depend_on_each_other_falls_back_with_a_warning_in_the_log(
-    kind: type[Net], caplog: pytest.LogCaptureFixture
-) -> None:
-    draws = draw(classifier(kind))
-    with caplog.at_level(logging.INFO, "sklearn_ical.samplers"):
-        draws(rows(4))
+def test_net_whose_rows_depend_on_each_other_is_refused_unless_allowed(kind: type[Net]) -> None:
+    model = classifier(kind)
+    with pytest.raises(UnsupportedModelError, match="the other rows of its batch"):
+        draw(model).prepare(rows(4))
+    draws = draw(model, dependent_rows="allow")
+    assert draws(rows(4)).values.shape == (13, N_DRAWS, 3)
     assert draws.fallback == "the output of a row depends on the rows beside it"
-    (record,) = caplog.records
-    assert draws.fallback in record.getMessage()
-    assert record.levelno == logging.WARNING
 
 
 def test_packed_sequences_keep_the_inner_dropout_off_and_say_so() -> None:
     made = logits(Packed, 5, 4)()
     with pytest.warns(DropoutOffWarning, match="memory"):
-        draw(made.model)(made.X)
+        draw(made.model, dependent_rows="allow")(made.X)  # lengths belong to places
 
 
 @pytest.mark.parametrize("n_draws", [0, -1])
@@ -518,6 +515,7 @@ def test_no_draws_are_refused(n_draws: int) -> None:
         ({"kind": "label"}, ValueError, "kind.*'label'"),
         ({"kind": "value"}, ValueError, "kind.*'value'"),
         ({"batch_size": 0}, ValueError, "batch_size.*0"),
+        ({"dependent_rows": "warn"}, ValueError, "dependent_rows.*'raise', 'allow'.*'warn'"),
         ({"batch_size": 2.5}, TypeError, "batch_size.*2.5"),
         ({"nonlinearity": "softmax"}, TypeError, "nonlinearity.*'softmax'"),
         ({"classes": [0, 1]}, ValueError, "classes.*3"),

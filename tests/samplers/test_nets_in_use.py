@@ -12,6 +12,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -24,7 +25,12 @@ from sklearn_ical import (
     simulate,
 )
 from sklearn_ical.exceptions import NoDropoutError, UnsupportedModelError
-from sklearn_ical.samplers import BootstrapSampler, MCDropoutSampler, get_sampler
+from sklearn_ical.samplers import (
+    BootstrapSampler,
+    DeepEnsembleSampler,
+    MCDropoutSampler,
+    get_sampler,
+)
 
 torch = pytest.importorskip("torch")
 skorch = pytest.importorskip("skorch")
@@ -159,25 +165,105 @@ class ByLargest(torch.nn.Module):
         self.last = torch.nn.Linear(4, 3)
 
     def forward(self, x: Any) -> Any:
-        return self.last(torch.nn.functional.dropout(x / x.abs().max() * 8, 0.5))
+        return self.last(torch.nn.functional.dropout(x / x.abs().max() * 8, 0.5, self.training))
+
+
+class WithoutStatistics(torch.nn.Module):
+    """Normalizes by the mean and variance of a batch, which must have two rows or more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4, track_running_stats=False)
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.last(torch.nn.functional.dropout(self.norm(x), 0.5, self.training))
+
+
+class AttendsToRows(torch.nn.Module):
+    """Rows that attend to each other, as the batch is taken for the sequence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.last = torch.nn.MultiheadAttention(4, 2), torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        x = self.attention(x, x, x)[0]
+        return self.last(torch.nn.functional.dropout(x, 0.5, self.training))
+
+
+DEPENDENT = [ByLargest, WithoutStatistics, AttendsToRows]
+REFUSED = r"for a row must not depend on the other rows of its batch.*dependent_rows='allow'"
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("batch_size", [2, 30])
 def test_net_that_mixes_rows_is_found_out_by_any_of_them(seed: int, batch_size: int) -> None:
     rows = X * np.random.default_rng(seed).lognormal(size=(90, 1)).astype(np.float32)
-    draws = MCDropoutSampler(ByLargest(), kind="value", batch_size=batch_size).draw(3, 0)
-    draws(rows)
-    assert draws.fallback == "the output of a row depends on the rows beside it"
+    sampler = MCDropoutSampler(ByLargest(), kind="value", batch_size=batch_size)
+    with pytest.raises(UnsupportedModelError, match=REFUSED):
+        sampler.draw(3, 0)(rows)
 
 
-def test_net_that_takes_no_single_row_is_asked_in_batches() -> None:
-    layers = torch.nn.BatchNorm1d(4, track_running_stats=False), torch.nn.Dropout()
-    module = torch.nn.Sequential(*layers, torch.nn.Linear(4, 3))
-    draws = MCDropoutSampler(module, kind="value", batch_size=45).draw(3, 0)
-    values = draws(X).values
+@pytest.mark.parametrize("kind", DEPENDENT)
+def test_nets_whose_rows_depend_on_each_other_are_refused_unless_allowed(kind: Any) -> None:
+    module, values = kind(), {"kind": "value"}
+    proba = torch.nn.Sequential(module, torch.nn.Softmax(dim=-1))
+    for ask in (
+        lambda: BALDQuery().query(MCDropoutSampler(module, **values), X, 3),
+        lambda: BALDQuery().query(proba, X, 3),
+        lambda: MarginQuery().query(proba, X, 3),
+        lambda: BALDQuery().query([proba, proba], X, 3),
+        lambda: DeepEnsembleSampler([module], **values).sample(X),
+        lambda: get_sampler([proba, GaussianNB().fit(X, CODES)]).sample(X),
+    ):
+        with pytest.raises(UnsupportedModelError, match=REFUSED):
+            ask()
+    allowed: dict[str, Any] = {"dependent_rows": "allow", "batch_size": 45}
+    draws = MCDropoutSampler(module, **values, **allowed).draw(3, 0)
+    assert draws(X).values.shape == (90, 3, 3)
     assert draws.fallback == "the output of a row depends on the rows beside it"
-    assert values.shape == (90, 3, 3)
+    got = DeepEnsembleSampler([proba], **allowed).sample(X).values[:, 0]
+    with torch.no_grad():
+        expected = [proba.eval()(torch.from_numpy(part)) for part in (X[:45], X[45:])]
+    torch.testing.assert_close(got, torch.cat(expected))
+
+
+class Rounding(torch.nn.Module):
+    """Rounds its inputs, differently in batches of different sizes."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.drop, self.last = torch.nn.Dropout(p), torch.nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        large = 1e5 * len(x)
+        return torch.softmax(self.last(self.drop((x + large) - large)), dim=-1)
+
+
+def test_rounding_errors_that_differ_between_batches_are_no_dependence() -> None:
+    module = Rounding(0.5).eval()
+    with torch.no_grad():
+        whole = module(torch.from_numpy(X[:4]))
+        alone = torch.cat([module(row[None]) for row in torch.from_numpy(X[:4])])
+    assert 5e-4 < (whole - alone).abs().max() < 5e-2
+    for model in (module, [module, Rounding(0.0)]):
+        assert len(BALDQuery(random_state=0).query(model, X, 3)) == 3
+    assert len(MarginQuery().query(Rounding(0.0), X, 3)) == 3
+
+
+def test_net_that_takes_no_single_row_may_treat_rows_alone() -> None:
+    class Squeezed(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop, self.last = torch.nn.Dropout(), torch.nn.Linear(4, 1)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.drop(x)).squeeze()  # of one row, a number without axes
+
+    module = Squeezed()
+    assert MCDropoutSampler(module, kind="value").draw(3, 0)(X).values.shape == (90, 3)
+    assert DeepEnsembleSampler([module], kind="value").sample(X).values.shape == (90, 1)
 
 
 def test_generators_are_left_by_queries_of_models_around_nets() -> None:

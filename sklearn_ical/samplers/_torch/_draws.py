@@ -8,13 +8,19 @@ import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from sklearn_ical import _array
 from sklearn_ical._validation import warn
 from sklearn_ical.exceptions import DropoutOffWarning, NoDropoutError, UnsupportedModelError
 from sklearn_ical.samplers._base import first_rows
+from sklearn_ical.samplers._torch._alone import (
+    PASS_ERRORS,
+    close,
+    depend_on_each_other,
+    dependent_rows_error,
+    some_rows,
+)
 from sklearn_ical.samplers._torch._batches import Size, form_of, in_passes, part_of, rows_of
 from sklearn_ical.samplers._torch._dropout import Call, NotSteadyError, Trace, located
 from sklearn_ical.samplers._torch._masks import Masked, Masks, NotExpandableError
@@ -26,13 +32,8 @@ _LOG = logging.getLogger("sklearn_ical.samplers")
 # Reason as long as the fast way has not been tested.
 TOO_FEW = "the rows seen so far, one or all alike, do not show whether one pass does for all draws"
 MIXED = "the output of a row depends on the rows beside it"
-# Errors of layers for a number of rows that they do not support.
-PASS_ERRORS = (RuntimeError, ValueError, IndexError, AssertionError)
 # Number of draws for the comparison of the two ways.
 COMPARED_DRAWS = 2
-# Relative differences due to rounding, by the bits of the dtype.
-ROUNDING_BY_BITS = {16: 2e-2, 32: 1e-4, 64: 1e-9}
-ROUNDING_OF_ACCELERATORS = 2e-3  # which may reduce the precision of float32 products
 
 
 @dataclass
@@ -128,10 +129,10 @@ class DropoutDraws:
         except NotSteadyError as err:
             raise self._unsteady(err) from err
 
-    def _plain(self, inputs: Any, plan: PassPlan, k: int) -> Any:
-        """Return the outputs of one draw, (n_rows, ...)."""
+    def _plain(self, inputs: Any, plan: PassPlan, k: int, net: Net | None = None) -> Any:
+        """Return the outputs of one draw, (n_rows, ...), in float64 for a `net` in that."""
         mode = Masked(plan.calls, plan.masks, rows_of(inputs), slice(k, k + 1), expand=False)
-        output = self.net.outputs(inputs, mode)
+        output = (net or self.net).outputs(inputs, mode)
         mode.check_end()
         return output
 
@@ -157,19 +158,21 @@ class DropoutDraws:
         form = form_of(inputs), self._room()
         plan = self._plans.get(form)
         if plan is None or (plan.fallback == TOO_FEW and rows_of(inputs) > 1):
-            plan = self._plans[form] = self._plan(inputs)
+            plan = self._plan(inputs)
+            if plan.fallback == MIXED and self.net.dependent_rows == "raise":
+                raise dependent_rows_error(self.net)
+            self._plans[form] = plan
             self.fallback = plan.fallback
             if plan.fallback:
-                level = logging.WARNING if plan.fallback == MIXED else logging.INFO
-                _LOG.log(level, "%s: a pass for each draw: %s", self.net.name, plan.fallback)
+                _LOG.info("%s: a pass for each draw: %s", self.net.name, plan.fallback)
         return plan
 
     def _plan(self, inputs: Any) -> PassPlan:
         n_few, n_more = 2, 3
         few, more = Trace(), Trace()
         try:
-            self.net.outputs(_some(inputs, n_few), few)
-            self.net.outputs(_some(inputs, n_more), more)
+            self.net.outputs(some_rows(inputs, n_few), few)
+            self.net.outputs(some_rows(inputs, n_more), more)
             self._check_dropout(few)
             calls = located(few, more, n_few, n_more)
             plan = self._compared(inputs, calls, _unlike_rows(few, more))
@@ -226,20 +229,12 @@ class DropoutDraws:
         plan.fallback = self._difference(inputs, plan, n)
         return plan
 
-    def _same_alone(self, rows: Any, plan: PassPlan, expected: Any) -> bool:
-        """Return whether one draw is the same for each row alone as for all rows."""
-        ones = [part_of(rows, slice(i, i + 1)) for i in range(rows_of(rows))]
-        try:
-            return _close(torch.cat([self._plain(one, plan, 0) for one in ones]), expected)
-        except PASS_ERRORS:  # such as batch normalization by the statistics of one row
-            return False
-
     def _difference(self, inputs: Any, plan: PassPlan, n: int) -> str:
         """Return how the fast way differs from the plain one on a few rows, or nothing."""
-        rows = _some(inputs, n)
+        rows = some_rows(inputs, n)
         m = min(COMPARED_DRAWS, self.n_draws)
         plain = torch.stack([self._plain(rows, plan, k) for k in range(m)], dim=1)
-        if not _close(self._plain(rows, plan, 0), plain[:, 0]):
+        if not close(self._plain(rows, plan, 0), plain[:, 0]):
             raise UnsupportedModelError(
                 f"{self.net.name} must be the same function in every pass with the same masks. Got "
                 f"other outputs for the same rows in {self.net.caller}: it draws random numbers of "
@@ -247,10 +242,11 @@ class DropoutDraws:
             )
         if torch.equal(plain, plain[:1].expand_as(plain)):
             return TOO_FEW
-        order = torch.arange(n - 1, -1, -1)
-        moved = self._plain(part_of(rows, order), plan, 0)
-        if not _close(moved, plain[order, 0]) or not self._same_alone(rows, plan, plain[:, 0]):
+        if depend_on_each_other(
+            self.net, rows, lambda net, rows: self._plain(rows, plan, 0, net=net)
+        ):
             return MIXED
+        order = torch.arange(n - 1, -1, -1)
         try:
             fast = self._expanded(rows, plan, slice(0, m))
             moved = self._expanded(part_of(rows, order), plan, slice(0, m))
@@ -260,16 +256,9 @@ class DropoutDraws:
             return f"with rows x draws it {err}"
         except PASS_ERRORS as err:
             return f"rows x draws do not pass: {str(err).strip().splitlines()[0]}"
-        if not _close(fast, plain) or not _close(moved, plain[order]):
+        if not close(fast, plain) or not close(moved, plain[order]):
             return "rows x draws give other outputs than one pass for each draw"
         return ""
-
-
-def _some(inputs: Any, n: int) -> Any:
-    """Return `n` rows spread over a batch, some of them twice if there are fewer."""
-    total = rows_of(inputs)
-    order = np.random.default_rng(0).permutation(total)  # always the same ones
-    return part_of(inputs, torch.from_numpy(np.resize(order, n)))
 
 
 def _unlike_rows(few: Trace, more: Trace) -> int:
@@ -292,14 +281,3 @@ def _row_bytes(few: Trace, more: Trace, n_rows: int) -> tuple[int, int]:
     first = few.first or 0
     grown = [(b - a) // n_rows for (a, _), (b, _) in zip(few.sizes, more.sizes, strict=False)]
     return max(grown[:first], default=0), max(grown[first:], default=0)
-
-
-def _close(got: Any, expected: Any) -> bool:
-    """Return whether two outputs are equal up to rounding."""
-    if got.shape != expected.shape:
-        return False
-    rtol = ROUNDING_BY_BITS[torch.finfo(got.dtype).bits]
-    if got.device.type != "cpu":
-        rtol = max(rtol, ROUNDING_OF_ACCELERATORS)
-    scale = max(1.0, float(expected.nan_to_num().abs().max()))
-    return bool(torch.allclose(got, expected, rtol=rtol, atol=rtol * scale, equal_nan=True))

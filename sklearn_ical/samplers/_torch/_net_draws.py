@@ -9,6 +9,7 @@ import torch
 from sklearn_ical._array import to_host
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import first_rows
+from sklearn_ical.samplers._torch._alone import check_alone
 from sklearn_ical.samplers._torch._batches import Size, in_passes
 from sklearn_ical.samplers._torch._nets import Net
 from sklearn_ical.samples import PredictionSamples
@@ -17,7 +18,12 @@ from sklearn_ical.samples import PredictionSamples
 def predictions(net: Net, X: Any) -> Any:
     """Return the outputs of a net without dropout, (n_rows, n_classes) or (n_rows[, n_targets])."""
     size = Size(net.batch_size or 2**62)
-    return net.answers(X, lambda inputs: in_passes(inputs, size, net.outputs))
+
+    def of_batch(inputs: Any) -> Any:
+        check_alone(net, inputs)
+        return in_passes(inputs, size, net.outputs)
+
+    return net.answers(X, of_batch)
 
 
 class NetDraws:

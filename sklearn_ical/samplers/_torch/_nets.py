@@ -3,6 +3,7 @@
 A common interface of skorch nets and bare torch modules; dropout is not known here.
 """
 
+import copy
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from sklearn.base import is_classifier, is_regressor
 
-from sklearn_ical._typing import NetKind
+from sklearn_ical._typing import DependentRows, NetKind
 from sklearn_ical._validation import check_integer, n_rows, take_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
@@ -23,6 +24,7 @@ from sklearn_ical.samples import PredictionSamples
 
 _ONE = threading.RLock()
 NET_KINDS = ("proba", "value")
+DEPENDENT_ROWS = ("raise", "allow")
 BATCH_ROWS = 128
 # Modules whose layers cannot be accessed while they run, and the way out.
 OPAQUE_MODULES = (
@@ -42,7 +44,7 @@ class Net:
     ----------
     model : skorch net or torch.nn.Module
         Fitted. Not modified; later training does not change this object.
-    kind, nonlinearity, classes, batch_size
+    kind, nonlinearity, classes, batch_size, dependent_rows
         As in :class:`MCDropoutSampler`.
     caller : str
         Name of the sampler, for messages.
@@ -59,6 +61,7 @@ class Net:
         classes: Any,
         batch_size: int | None,
         caller: str,
+        dependent_rows: DependentRows = "raise",
         state: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name_of(model)
@@ -74,6 +77,14 @@ class Net:
                 "nonlinearity must be a function of the outputs, such as torch.nn.Softmax(dim=-1), "
                 f"or None. Got {nonlinearity!r} in {caller}."
             )
+        if dependent_rows not in DEPENDENT_ROWS:
+            raise ValueError(
+                f"dependent_rows must be one of {DEPENDENT_ROWS}. Got {dependent_rows!r} in "
+                f"{caller}."
+            )
+        self.dependent_rows = dependent_rows
+        # Whether predictions need no (further) test for dependence on the other rows of a batch.
+        self.known_alone = dependent_rows == "allow"
         self.batch_size = None
         if batch_size is not None:
             self.batch_size = check_integer(batch_size, "batch_size", caller)
@@ -105,6 +116,16 @@ class Net:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._body = _Body(self._model)  # of the modules that the copy of the net has
+
+    def in_double(self) -> "Net":
+        """Return the same net with its weights in float64."""
+        double = copy.copy(self)
+        double._body = self._body
+        double._state = {
+            name: value.double() if value.is_floating_point() else value
+            for name, value in self._state.items()
+        }
+        return double
 
     def _check_modules(self) -> None:
         for module in self._body.modules():
