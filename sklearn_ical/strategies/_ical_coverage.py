@@ -67,9 +67,10 @@ class ICALCoverageQuery(BaseQuery):
         "hsic": the Hilbert-Schmidt independence criterion of the predictions, as in ICAL. "tau":
         the expected reduction of the reference row's Gini impurity, its Brier risk, by the
         candidate's label, Bayes' rule over the draws; HSIC whose candidate kernel divides each
-        class by its mean probability. For regression the expected reduction of the variance, in
-        units of its pool-wide mean over the rows, each target on its own, by an observation with
-        the noise of the samples.
+        class by its mean probability. For regression the expected reduction of the variance, summed
+        over targets in units of their pool-wide mean variance, by an observation of all targets of
+        the candidate together, with the noise of the samples: of equal targets, which observe the
+        same, only the noise is less.
     candidate_weight, reference_weight : None, "margin", "entropy" or array, default=None
         The factors w and v. None: 1. "margin": 1 minus the difference of the two largest mean class
         probabilities. "entropy": entropy of the mean class probabilities, in nats. An array has one
@@ -101,9 +102,10 @@ class ICALCoverageQuery(BaseQuery):
     Utilities are gains, in the unit of D times that of the weights (to the power gamma), >= 0.
 
     The matrix of dependences, n_reference * n_pool float64 numbers, is one matrix product,
-    O(n_reference n_pool n_draws^2); there is none of n_pool by n_pool unless requested. Lazy greedy
-    then recomputes few gains per pick, O(n_reference) each. Model requirements: at least 2
-    posterior draws (4 for the unbiased estimator), the same functions for every row.
+    O(n_reference n_pool n_draws^2), and O(n_pool n_targets^3) more for "tau" of several targets;
+    there is none of n_pool by n_pool unless requested. Lazy greedy then recomputes few gains per
+    pick, O(n_reference) each. Model requirements: at least 2 posterior draws (4 for the unbiased
+    estimator), the same functions for every row.
 
     References
     ----------

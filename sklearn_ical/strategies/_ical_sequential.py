@@ -13,6 +13,7 @@ from sklearn_ical._typing import Integer, Seed
 from sklearn_ical._validation import Interval
 from sklearn_ical.dependence import covariance_features
 from sklearn_ical.objectives._covariance_rows import count_outputs
+from sklearn_ical.objectives._observations import inverse, inverse_root
 from sklearn_ical.pool._pool import Pool, RowSet
 from sklearn_ical.pool._references import reference_rows
 from sklearn_ical.samples import PredictionSamples
@@ -22,10 +23,8 @@ from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 # The chosen labels are dropped if no label removes a larger share of all variance any more.
 LEAST_REDUCTION = 1e-9
-# Directions of less variance, relative to that of a label, are rounding and count as known.
-DAMPING = 1e-9
-# Limits of variances: beyond them precision is lost, also in sums of products.
-SMALLEST, LARGEST = 1e-305, 1e303
+# Larger variances lose precision, also in sums of products.
+LARGEST = 1e303
 
 
 class ICALSequentialQuery(BaseQuery):
@@ -181,9 +180,9 @@ class _Knowledge:
     def add(self, slot: int) -> None:
         """Condition on the label of a candidate."""
         rows, noise = self._standard(self.rows.take(self.candidates[[slot]]))
-        inverse = _inverse(rows @ self._label_part @ rows[0, ...].T + noise)[0, ...]
+        inverted = inverse(rows @ self._label_part @ rows[0, ...].T + noise)[0, ...]
         seen = self.left @ rows[0, ...].T  # (n_draws, n_outputs)
-        left = self.left - seen @ inverse @ seen.T
+        left = self.left - seen @ inverted @ seen.T
         self.left = (left + left.T) / 2
 
     def gains(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -198,11 +197,11 @@ class _Knowledge:
             sides = xp.matmul(both, xp.permute_dims(rows, (0, 2, 1)))
             sides = xp.reshape(sides, (n_points, 2, n_draws, n_outputs))
             products = xp.matmul(rows[:, None, :, :], sides)  # (n_points, 2, n_outputs, n_outputs)
-            inverse = _inverse(products[:, 0, :, :] + noise)
-            removed = xp.sum(inverse * products[:, 1, :, :], axis=(1, 2))
+            inverses = inverse(products[:, 0, :, :] + noise)
+            removed = xp.sum(inverses * products[:, 1, :, :], axis=(1, 2))
             # The rounding of the last products, and that of what is inverted.
             size = xp.sum(rows**2, axis=(1, 2)) * self.variance + xp.abs(removed)
-            errors = size * xp.sqrt(xp.sum(inverse**2, axis=(1, 2)))
+            errors = size * xp.sqrt(xp.sum(inverses**2, axis=(1, 2)))
             return np.maximum(_array.to_host(removed), 0.0), _array.to_host(errors)
 
         gains, errors = self.rows.map(gain, self.candidates[slots], row_bytes=self.row_bytes)
@@ -225,7 +224,7 @@ class _Knowledge:
         identity = xp.eye(features.shape[1], dtype=xp.float64, device=device)
         if samples.kind != "value":
             mean = PredictionSamples.trusted(values, "proba", weights=samples.weights).mean()
-            return features * _inverse_root(mean)[:, :, None], identity
+            return features * inverse_root(mean)[:, :, None], identity
         with np.errstate(over="ignore"):  # raises below
             variance = xp.sum(features**2, axis=2)
         if samples.noise_variance is None:
@@ -233,7 +232,7 @@ class _Knowledge:
         else:
             noise = xp.zeros_like(variance) + _array.like(samples.mean_noise(), features)[:, None]
         self._refuse_overflow(float(xp.max(variance + noise)))
-        factors = _inverse_root(variance + noise)
+        factors = inverse_root(variance + noise)
         return features * factors[:, :, None], identity * (noise * factors**2)[:, None, :]
 
     def _refuse_overflow(self, variance: float) -> None:
@@ -242,23 +241,3 @@ class _Knowledge:
                 f"Variances of predictions must be below {LARGEST:g}. Got {variance} in "
                 f"{self.caller}; rescale predictions that overflow float64 when squared."
             )
-
-
-def _inverse(matrices: Array) -> Array:
-    """Return pseudo-inverses of (n, size, size) covariances whose entries are about 1.
-
-    An eigenvalue v becomes v / (v^2 + DAMPING^2), the real part of 1 / (v + i DAMPING): 1 / v up to
-    a relative (DAMPING / v)^2, and about 0 for rounding in place of 0. So no rank has to be
-    determined, and nearly singular matrices have about the same inverse as singular ones.
-    """
-    xp, device = _array.namespace(matrices), _array.device(matrices)
-    identity = xp.eye(matrices.shape[1], dtype=xp.complex128, device=device)
-    shifted = xp.astype(matrices, xp.complex128) + identity * (1j * DAMPING)
-    return xp.real(xp.linalg.inv(shifted))
-
-
-def _inverse_root(x: Array) -> Array:
-    """Return 1 / sqrt(x), and 0 where x is negligible: a constant output has no scale."""
-    xp = _array.namespace(x)
-    varies = x > SMALLEST
-    return xp.where(varies, 1 / xp.sqrt(xp.where(varies, x, xp.ones_like(x))), xp.zeros_like(x))

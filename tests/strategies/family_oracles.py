@@ -181,23 +181,28 @@ def literal_tau(reference: np.ndarray, pool: np.ndarray, weights: Any = None) ->
 
 
 def literal_variance_fall(
-    reference: np.ndarray, pool: np.ndarray, weights: Any = None
+    reference: np.ndarray, pool: np.ndarray, weights: Any = None, noise: Any = None
 ) -> np.ndarray:
-    """Return the fall of the variance at each reference row by regression on each target, (r, n).
+    """Return the fall of the total variance at each reference row by a label vector, (r, n).
 
-    Values are (n, m, n_targets); targets count one by one, without noise.
+    Values are (n, m, n_targets); the noise, if there is some, is that of each target, (n,) or (n,
+    n_targets).
     """
-    m = pool.shape[1]
+    m, n_targets = pool.shape[1:]
     share = np.full(m, 1 / m) if weights is None else np.asarray(weights)
     fall = np.zeros((len(reference), len(pool)))
-    for i, there in enumerate(reference):
-        for x, here in enumerate(pool):
-            for a in range(here.shape[1]):
-                of = here[:, a] - share @ here[:, a]
-                variance = share @ of**2
-                for b in range(there.shape[1]):
-                    if variance > 1e-20:  # rounding of rows that are constant
-                        fall[i, x] += (share @ (of * there[:, b])) ** 2 / variance
+    for x, here in enumerate(pool):
+        of = here - share @ here
+        of[:, np.abs(of).max(axis=0) < 1e-12] = 0  # rounding of targets that are constant
+        each = np.zeros(n_targets) if noise is None else noise[x] * np.ones(n_targets)
+        scale = np.sqrt(share @ of**2 + each)
+        scale[scale == 0] = 1
+        of = of / scale
+        label = of.T @ (share[:, None] * of) + np.diag(each / scale**2)
+        known = np.linalg.pinv(label, rcond=1e-10, hermitian=True)
+        for i, there in enumerate(reference):
+            shared = (there - share @ there).T @ (share[:, None] * of)
+            fall[i, x] = np.trace(shared @ known @ shared.T)
     return fall
 
 

@@ -9,6 +9,8 @@ from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator
 from sklearn_ical.dependence import covariance_features, hsic_dual
 from sklearn_ical.dependence._features import output_features, unfold_pairs
+from sklearn_ical.objectives._covariance_rows import count_outputs
+from sklearn_ical.objectives._observations import inverse_root, whitening
 from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores, multiplicities
 from sklearn_ical.pool._pool import RowSet
 from sklearn_ical.samples import PredictionSamples
@@ -32,8 +34,8 @@ class OutputDependence(Dependence):
         Whether the kernel is the mean delta kernel of labels drawn from the probabilities: inner
         products with a diagonal of 1.
     tau : bool
-        Whether the candidates' kernels weigh each output by what it varies in all: then scores
-        are expected reductions of the Gini impurity of reference rows, or of their variance.
+        Whether the candidates' kernels are those of outputs in units of a label's covariance: then
+        scores are expected reductions of the Gini impurity of reference rows, or of their variance.
     estimator
         As in :class:`Dependence`.
     """
@@ -66,6 +68,10 @@ class OutputDependence(Dependence):
         self.expected = expected
         self.n_atoms = len(candidates)
         self.row_bytes = 8 * self.n_draws**2
+        if tau and predictions.kind == "value":
+            n_targets = count_outputs(predictions)
+            self.row_bytes += 8 * n_targets * (3 * self.n_draws + 6 * n_targets)
+        self._magnified = 1.0  # relative errors of features
         if kernel is not None:
             self.diagonal_value = float(kernel(np.zeros(1))[0])
 
@@ -132,8 +138,7 @@ class OutputDependence(Dependence):
         if self.expected:  # labels drawn from equal probabilities agree only if these are certain
             agree = agree & (xp.max(y[:, 0, :], axis=1) == 1)
         if tau:
-            total = self._total_variation(y, samples)
-            y = xp.where(total > 0, y / xp.where(total > 0, total, 1.0) ** 0.5, 0.0)
+            y = self._in_label_units(y, samples)
         elif self.scale is not None:
             y = y / _array.like(self.scale, y)
         if self.diagonal:  # centering removes any shift; without one, less is lost to rounding
@@ -141,16 +146,26 @@ class OutputDependence(Dependence):
         features = output_features(y, self.kernel, diagonal=self.diagonal)
         return features, _array.to_host(agree)
 
-    def _total_variation(self, y: Array, samples: PredictionSamples) -> Array:
-        """Return mean probabilities, or total variances of real predictions: (n, 1, n_outputs)."""
-        weights = self.weights
+    def _in_label_units(self, y: Array, samples: PredictionSamples) -> Array:
+        """Return outputs (n, m, n_outputs) in units in which a label's covariance is the identity.
+
+        That of class labels has the inverse diag(1 / p) in the directions in which p varies.
+        """
+        xp, weights = _array.namespace(y), self.weights
         if samples.kind != "value":
-            return PredictionSamples.trusted(y, "proba", weights=weights).mean()[:, None, :]
+            mean = PredictionSamples.trusted(y, "proba", weights=weights).mean()
+            return y * inverse_root(mean)[:, None, :]
         deviations = covariance_features(y, weights=weights)
-        variance = _array.namespace(y).sum(deviations**2, axis=2)[:, None, :]
-        if samples.noise_variance is None:
-            return variance
-        return variance + _array.like(samples.mean_noise(), y)[:, None, None]
+        covariance = xp.matmul(deviations, xp.permute_dims(deviations, (0, 2, 1)))
+        if samples.noise_variance is not None:
+            identity = xp.eye(y.shape[2], dtype=xp.float64, device=_array.device(y))
+            covariance = covariance + identity * _array.like(samples.mean_noise(), y)[:, None, None]
+        roots, magnified = whitening(covariance)
+        self._magnified = max(self._magnified, float(xp.max(magnified)))
+        return xp.matmul(y, roots)
+
+    def largest_feature(self, features: Array) -> float:
+        return super().largest_feature(features) * self._magnified
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], np.ndarray]
