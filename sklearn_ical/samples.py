@@ -44,7 +44,7 @@ class PredictionSamples:
     classes : array of shape (n_classes,), default=None
         Class labels that the columns or codes stand for; None for 0, 1, ...
     weights : array of shape (n_draws,), default=None
-        Draw weights, non-negative, sum 1; None for equal weights.
+        Draw weights, non-negative, sum 1; None for equal weights. Weight 0 counts as no draw.
     noise_variance : float or array of shape (n_points,) or (n_points, n_draws), default=None
         Variance of the observation noise, only for ``kind="value"``; shared by all targets.
 
@@ -274,12 +274,9 @@ class PredictionSamples:
         values = xp.astype(values, xp.float64)
         if self.weights is None:
             return xp.sum(values, axis=1) / self.n_draws
-        # Relative to the draw of the largest weight, so that equal draws have exactly their mean.
-        heaviest = int(np.argmax(self.weights))
-        base = values[:, heaviest : heaviest + 1, ...]
-        weights = _array.like(self.weights, values)
-        weights = xp.reshape(weights, (-1,) + (1,) * (values.ndim - 2))
-        return base[:, 0, ...] + xp.sum((values - base) * weights, axis=1)
+        weights = _array.like(self.weights.reshape((-1,) + (1,) * (values.ndim - 2)), values)
+        base = values[:, int(np.argmax(self.weights)), ...]  # so equal draws are their mean
+        return base + xp.sum((values - base[:, None, ...]) * weights, axis=1)
 
     def votes(self, n_classes: int | None = None) -> Array:
         """Return label samples as bool (n_points, n_draws, n_classes), True at each draw's label.

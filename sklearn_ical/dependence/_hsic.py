@@ -218,19 +218,31 @@ def dhsic(kernels: Array, *, weights: Array | None = None) -> Array:
 def _hsic(k: Array, l: Array, estimator: str, weights: Array | None) -> Array:  # noqa: E741
     """Sum the anchored kernel against the dual: (..., m, m) twice -> (...)."""
     xp = namespace(k)
-    product = _anchored(k, estimator) * _dual(l, estimator, weights)
+    product = _anchored(k, estimator, weights) * _dual(l, estimator, weights)
     return xp.sum(xp.reshape(product, (*product.shape[:-2], product.shape[-1] ** 2)), axis=-1)
 
 
-def _anchored(kernel: Array, estimator: str) -> Array:
+def _anchored(kernel: Array, estimator: str, weights: Array | None) -> Array:
     """Subtract one entry that the estimator uses, so that constant kernels become exactly 0."""
-    column = 0 if estimator == "biased" else 1
-    return kernel - kernel[..., :1, column : column + 1]
+    if weights is None:
+        column = 0 if estimator == "biased" else 1
+        return kernel - kernel[..., :1, column : column + 1]
+    k = int(namespace(weights).argmax(weights))
+    return _of_active(kernel - kernel[..., k : k + 1, k : k + 1], weights)
+
+
+def _of_active(kernel: Array, weights: Array | None) -> Array:
+    """Set entries of draws of weight 0 to 0."""
+    if weights is None:
+        return kernel
+    xp = namespace(kernel)
+    active = (weights > 0)[:, None] & (weights > 0)[None, :]
+    return xp.where(active, kernel, xp.zeros_like(kernel))
 
 
 def _dual(l: Array, estimator: str, weights: Array | None) -> Array:  # noqa: E741
     """Center a float64 kernel on both sides and scale it by the weight of each pair."""
-    anchored = _anchored(l, estimator)
+    anchored = _anchored(l, estimator, weights)
     if estimator == "unbiased":
         return _unbiased_dual(anchored)
     rows = weighted_mean(anchored, weights, -1)  # (..., m)
@@ -255,7 +267,7 @@ def _unbiased_dual(l: Array) -> Array:  # noqa: E741
 
 def _joint_dhsic(kernels: Array, weights: Array | None) -> Array:
     """Evaluate t1 - t2 + t3 on kernels scaled to entries of at most 1: (d, ..., m, m) -> (...)."""
-    xp = namespace(kernels)
+    xp, kernels = namespace(kernels), _of_active(kernels, weights)
     scale = xp.max(xp.abs(kernels), axis=(-2, -1))  # (d, ...)
     scale = xp.where(scale == 0, xp.ones_like(scale), scale)
     kernels = kernels / scale[..., None, None]

@@ -50,8 +50,8 @@ class ICALQuery(BaseQuery):
         Form of a classifier's predictions. "sampled": one label per row and draw, drawn from the
         class probabilities, as in the paper. "proba": the probabilities themselves, with the same
         limit for many draws and far less noise. "expected": the kernel of sampled labels, averaged
-        over all of them. "argmax": the likeliest label. Label samples are used as they are, and so
-        are the draws of regressors.
+        over all of them; in both, a draw has one label whatever its weight. "argmax": the likeliest
+        label. Label samples are used as they are, and so are the draws of regressors.
     kernel : {"auto", "rq", "rbf", "linear", "delta", "distance"} or callable, default="auto"
         Kernel of two predictions; a callable is a function of squared distances, elementwise on
         arrays. "auto" is "delta" for labels, for which all kernels make the same choice, the

@@ -71,7 +71,7 @@ class OutputDependence(Dependence):
         if tau and predictions.kind == "value":
             n_targets = count_outputs(predictions)
             self.row_bytes += 8 * n_targets * (3 * self.n_draws + 6 * n_targets)
-        self._magnified = 1.0  # relative errors of features
+        self._magnified = np.ones(1)  # factors of the rounding errors of the last features made
         if kernel is not None:
             self.diagonal_value = float(kernel(np.zeros(1))[0])
 
@@ -95,6 +95,8 @@ class OutputDependence(Dependence):
                 features = xp.take(
                     features, _array.like(np.flatnonzero(~constant), features), axis=0
                 )
+                if len(self._magnified) == len(constant):
+                    self._magnified = self._magnified[~constant]
             stop = start + features.shape[0]
             atom_of[where][~constant] = np.arange(start, stop)
             if stop > start:
@@ -161,11 +163,11 @@ class OutputDependence(Dependence):
             identity = xp.eye(y.shape[2], dtype=xp.float64, device=_array.device(y))
             covariance = covariance + identity * _array.like(samples.mean_noise(), y)[:, None, None]
         roots, magnified = whitening(covariance)
-        self._magnified = max(self._magnified, float(xp.max(magnified)))
+        self._magnified = np.maximum(_array.to_host(magnified), 1.0)
         return xp.matmul(y, roots)
 
     def largest_feature(self, features: Array) -> float:
-        return super().largest_feature(features) * self._magnified
+        return super().largest_feature(features) * float(self._magnified.max())
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], np.ndarray]
