@@ -3,7 +3,7 @@
 The one place for samplers, learners, strategies and simulations; models are not known here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class FitParams(dict[str, Any]):
         Names of those with one entry for each row of X.
     """
 
-    def __init__(self, params: Mapping[str, Any], aligned: Any = ()) -> None:
+    def __init__(self, params: Mapping[str, Any], aligned: Collection[str] = ()) -> None:
         super().__init__({name: value for name, value in params.items() if value is not None})
         self.aligned = frozenset(aligned) & self.keys()
 
@@ -47,6 +47,11 @@ class FitParams(dict[str, Any]):
         if weights is not None:
             counts = counts * _weights(weights, SAMPLE_WEIGHT, "fit_params")
         return FitParams({**self, SAMPLE_WEIGHT: counts}, self.aligned | {SAMPLE_WEIGHT})
+
+    def of_rows_or(self, names: Collection[str]) -> "FitParams":
+        """Return the arguments that are aligned with the rows, and those of these names."""
+        kept = {name: value for name, value in self.items() if name in self.aligned | set(names)}
+        return FitParams(kept, self.aligned)
 
     def renamed(self, params: Mapping[str, Any]) -> "FitParams":
         """Return some of the arguments by other names, as those of a part of the model."""

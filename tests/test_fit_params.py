@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -289,6 +289,24 @@ def test_samplers_without_the_argument_run_as_long_as_there_are_none() -> None:
         UnsupportedModelError, match=r"fit_params need.*\['sample_weight'\] for Own"
     ):
         query(OwnSampler(), {"sample_weight": WEIGHTS})
+
+
+def test_groups_of_a_search_are_for_its_splitter() -> None:
+    search = GridSearchCV(GaussianNB(), GRID, cv=GroupKFold(2))
+    given = {"sample_weight": WEIGHTS, "groups": (np.arange(40) % 4).tolist()}
+    learner = ActiveLearner(search, STRATEGY).fit(X, Y, **given)
+    assert learner.query(POOL, 5).tolist() == picks_by_hand(weighted=True)
+    pipeline = make_pipeline(StandardScaler(), search)
+    learner = ActiveLearner(pipeline, STRATEGY)
+    learner.fit(X, Y, **{f"gridsearchcv__{name}": value for name, value in given.items()})
+    assert learner.query(POOL, 5).tolist() == picks_by_hand(weighted=True, scaled=1)
+
+
+def test_arguments_of_a_partial_fit_alone_reach_no_refit() -> None:
+    learner = ActiveLearner(GaussianNB(), STRATEGY).fit(X[:30], Y[:30], sample_weight=WEIGHTS[:30])
+    rest = {"sample_weight": WEIGHTS[30:], "classes": [0, 1], "partial_fit": True}
+    learner.teach(X[30:], Y[30:], **rest)
+    assert learner.query(POOL, 5).tolist() == picks_by_hand(weighted=True)
 
 
 # Routing.

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -240,7 +241,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
             Sample weights and other arguments of the estimator's `fit`, or of its `partial_fit`.
             Metadata of rows must be given for all rows or for none; only sample weights may be
             given in some calls, and are 1 for the rows of the others. Arguments that do not belong
-            to rows are kept from call to call.
+            to rows are kept from call to call, except for those of `partial_fit` alone.
 
         Returns
         -------
@@ -275,6 +276,7 @@ class ActiveLearner(MetaEstimatorMixin, BaseEstimator):
         whole = before.joined(new)
         if not partial_fit:
             return self._refit(whole)
+        whole = replace(whole, params=whole.params.of_rows_or(before.params))
         # Joined rows have the columns and the dtype that the model was fitted on.
         fresh = whole.take(slice(n_rows(before.y), None)).copied()
         check_no_new_class(fresh.y, getattr(self, "classes_", None))

@@ -26,7 +26,7 @@ from sklearn_ical._validation import (
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import name_of
 from sklearn_ical.samplers._probabilities import ProbabilitiesError
-from sklearn_ical.samplers._routing import params_of_chosen
+from sklearn_ical.samplers._routing import params_of_refit
 from sklearn_ical.samples import PredictionSamples
 
 # Default number of draws from a posterior that has infinitely many.
@@ -307,8 +307,9 @@ def labeled_sampler(
     """
     sampler = get_sampler(model)
     if fit_params and X_labeled is not None and hasattr(sampler, "with_labeled"):
-        checked = check_fit_params(fit_params, X_labeled, name_of(model), name="X_labeled")
-        fit_params = params_of_chosen(model, checked)
+        caller = f"refits of {name_of(model)}"
+        checked = check_fit_params(fit_params, X_labeled, caller, name="X_labeled")
+        fit_params = params_of_refit(model, checked)
     return with_labeled(sampler, X_labeled, y_labeled, fit_params)
 
 

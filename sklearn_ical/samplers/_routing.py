@@ -9,14 +9,17 @@ from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 
 from sklearn_ical._fit_params import FitParams
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._models import is_search, model_inside, name_of
+from sklearn_ical.samplers._models import is_search, model_inside, name_of, refittable
 
 
 def _routes(model: Any) -> bool:
     """Return whether a model passes arguments on by scikit-learn's metadata routing."""
     enabled = sklearn.get_config()["enable_metadata_routing"] and not isinstance(model, type)
     request = getattr(model, "get_metadata_routing", None) if enabled else None
-    return request is not None and isinstance(request(), MetadataRouter)
+    try:
+        return request is not None and isinstance(request(), MetadataRouter)
+    except NotImplementedError:  # of those of scikit-learn that do not route
+        return False
 
 
 def params_of_chosen(model: Any, params: FitParams) -> FitParams:
@@ -28,6 +31,22 @@ def params_of_chosen(model: Any, params: FitParams) -> FitParams:
             params = params.renamed({k: v for k, v in params.items() if k != "groups"})
         model = inside
     return params
+
+
+def params_of_refit(model: Any, params: FitParams) -> FitParams:
+    """Return the arguments for what the sampler of a fitted model refits.
+
+    As :func:`params_of_chosen`, also for a search at the end of a Pipeline, which is replaced by
+    the model that it chose.
+    """
+    params = params_of_chosen(model, params)
+    model = refittable(model) if params else None
+    if not isinstance(model, Pipeline) or _routes(model):
+        return params
+    name, last = model.steps[-1]
+    inner = params_of_refit(last, params_of_step(model, name, params))
+    others = {k: value for k, value in params.items() if not k.startswith(f"{name}__")}
+    return params.renamed(others | {f"{name}__{k}": value for k, value in inner.items()})
 
 
 def params_of_part(pipeline: Any, part: Any, params: FitParams) -> FitParams:
