@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from sklearn_ical.samplers._base import Draws, get_mean
 from sklearn_ical.samplers._models import (
+    classes_of,
     is_fitted,
     name_of,
     net_in,
@@ -36,7 +37,7 @@ class ClassifierMean:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.classes: Any = getattr(model, "classes_", None)
+        self.classes: Any = classes_of(model)
 
     def __call__(self, X: Any) -> PredictionSamples:
         owner = f"predict_proba of {name_of(self.model)}"

@@ -17,6 +17,7 @@ from sklearn_ical._validation import n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import (
     check_single_output,
+    classes_of,
     estimator_type,
     is_fitted,
     not_fitted,
@@ -101,7 +102,7 @@ def _sort_of(members: Members, k: int) -> str:
     check_single_output(model, f"Member {name} of {caller}")
     sort = "classifier" if hasattr(model, "predict_proba") else estimator_type(model)
     placed = members.columns is not None and hasattr(model, "predict_proba")
-    if sort == "classifier" and not placed and not hasattr(model, "classes_"):
+    if sort == "classifier" and not placed and classes_of(model) is None:
         raise UnsupportedModelError(
             f"Member {name} of {caller} is a classifier but has no classes_, so its columns cannot "
             "be named."
@@ -127,7 +128,7 @@ class ClassifierDraws:
         self.votes = [not hasattr(model, "predict_proba") for model in members.models]
         self.kind: Kind = "label" if all(self.votes) else "proba"
         if members.columns is None:
-            seen = [np.asarray(model.classes_) for model in members.models]
+            seen = [np.asarray(classes_of(model)) for model in members.models]
             outer = [] if members.classes is None else [np.asarray(members.classes)]
             names = [f"member {name}" for name in members.names] + ["the model"] * len(outer)
             check_one_type(zip(names, seen + outer, strict=True), members.caller)
@@ -170,7 +171,7 @@ class ClassifierDraws:
         members = self.members
         owner = f"predict_proba of member {members.names[k]} of {members.caller}"
         answer = _ask(members, k, "predict_proba", X)
-        proba, _ = read_proba(answer, getattr(members.models[k], "classes_", None), owner)
+        proba, _ = read_proba(answer, classes_of(members.models[k]), owner)
         if proba.shape != (n_points, len(self.columns[k])):
             raise UnsupportedModelError(
                 f"{owner} must have shape {(n_points, len(self.columns[k]))}. Got {proba.shape}."
@@ -181,7 +182,7 @@ class ClassifierDraws:
         """Return the indices in `classes` of the labels that member k predicts, (n_points,)."""
         members = self.members
         labels = np.asarray(_ask(members, k, "predict", X))
-        classes = np.asarray(members.models[k].classes_)
+        classes = np.asarray(classes_of(members.models[k]))
         order = np.argsort(classes)
         places = np.searchsorted(classes, labels, sorter=order).clip(max=len(classes) - 1)
         places = order[places]

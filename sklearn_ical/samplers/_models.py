@@ -42,13 +42,21 @@ def estimator_type(model: Any) -> str | None:
     return sort
 
 
+def classes_of(model: Any) -> Any:
+    """Return the classes of a fitted classifier, or None; AutoGluon calls them class_labels."""
+    return getattr(model, "classes_", getattr(model, "class_labels", None))
+
+
 def is_fitted(model: Any) -> bool:
     """Return whether a model was fitted; True also if that is unknown.
 
-    A Pipeline is if its last step is. A model that knows its classes may have nothing to fit.
+    A Pipeline is if its last step is, a frozen model if the one inside is. A model that knows its
+    classes may have nothing to fit.
     """
     if isinstance(model, Pipeline) and model.steps:
         return is_fitted(model.steps[-1][1])
+    if isinstance(model, FrozenEstimator):
+        return is_fitted(model.estimator)
     if callable(getattr(model, "is_fitted", None)):
         return bool(model.is_fitted())
     if not isinstance(model, BaseEstimator) or not hasattr(model, "fit"):

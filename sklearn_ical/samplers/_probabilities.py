@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._models import name_of
+from sklearn_ical.samplers._models import classes_of, name_of
 from sklearn_ical.samples import NEGATIVE_TOLERANCE, SUM_TOLERANCE, PredictionSamples
 
 
@@ -39,7 +39,7 @@ def class_probabilities(model: Any, X: Any) -> np.ndarray:
     """Return what a model predicts for `X`, on the host, columns in the order of its classes."""
     owner = f"predict_proba of {name_of(model)}"
     answer = model.predict_proba(X)
-    return _array.to_host(read_proba(answer, getattr(model, "classes_", None), owner)[0])
+    return _array.to_host(read_proba(answer, classes_of(model), owner)[0])
 
 
 def read_proba(answer: Any, classes: Any, owner: str) -> tuple[Array, Any]:

@@ -2,7 +2,7 @@
 
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -157,6 +157,21 @@ def test_columns_name_the_classes_of_a_model_without_any() -> None:
     samples = get_mean(Predictor())(POOL)
     assert samples.classes.tolist() == ["b", "a"]
     assert samples.values[0, 0].tolist() == [0.25, 0.75]
+
+
+class LabeledPredictor(Predictor):
+    """The same, with the labels of its classes in the manner of AutoGluon."""
+
+    class_labels: ClassVar = ["a", "b"]
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), "a")
+
+
+def test_predictors_with_labels_of_their_classes_are_members() -> None:
+    samples = get_sampler([LabeledPredictor(), LabeledPredictor()]).sample(POOL)
+    assert samples.classes.tolist() == ["a", "b"]
+    assert samples.values[0, 1].tolist() == [0.75, 0.25]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -170,7 +171,8 @@ def test_classifiers_with_nothing_to_fit_are_members() -> None:
     members = [Fixed(1.0), Fixed(3.0)]
     samples = get_sampler(members).sample(POOL)
     np.testing.assert_allclose(samples.values[:, 1], members[1].predict_proba(POOL))
-    assert is_fitted(make_pipeline(Duck(), Fixed()))
+    for around in (make_pipeline(Duck(), Fixed()), FrozenEstimator(Fixed())):
+        assert is_fitted(around)
     assert not is_fitted(make_pipeline(Embedding(), LogisticRegression()))
 
 
