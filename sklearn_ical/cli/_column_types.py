@@ -33,22 +33,45 @@ def first_model(model: Any) -> Any:
     return model
 
 
-def fitted_names(model: Any) -> list[str] | None:
-    """Return the names of the columns that a model was fitted on, None if they had none."""
+def fitted_names(model: Any, columns: Iterable[str] = ()) -> list[str] | None:
+    """Return the names of the columns that a model was fitted on, None if they had none.
+
+    Parameters
+    ----------
+    model : object
+        Of any kind.
+    columns : iterable of str, default=()
+        Names in a file. LightGBM replaces blanks in names, which are then spelled as in the file.
+
+    Returns
+    -------
+    names : list of str or None
+    """
+    inside = _first_inside(model)
+    if inside is not None:
+        return fitted_names(inside, columns)
     names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        return list(names)
-    if isinstance(model, Pipeline) and model.steps:
-        return fitted_names(model.steps[0][1])
     if "catboost" in _packages(model):
-        names = getattr(model, "feature_names_", None)
-        return None if names == [str(i) for i in range(len(names or ()))] else names
-    inside = model_inside(model)
-    return None if inside is None else fitted_names(inside)
+        names = model.feature_names_
+        names = None if names == [str(i) for i in range(len(names or ()))] else names
+    if "lightgbm" in _packages(model) and names is not None:
+        spelled = {column.replace(" ", "_"): column for column in columns}
+        names = [spelled.get(name, name) for name in names]
+    return None if names is None else [str(name) for name in names]
+
+
+def _first_inside(model: Any) -> Any:
+    """Return the part of a model that is given its rows first, None if it has no such part."""
+    if isinstance(model, Pipeline):
+        return next((step for _, step in model.steps if step not in (None, "passthrough")), None)
+    return model_inside(model)
 
 
 def n_columns_of(model: Any) -> int | None:
     """Return the number of columns that a model was fitted on, None if it is unknown."""
+    inside = _first_inside(model)
+    if inside is not None:
+        return n_columns_of(inside)
     if "catboost" in _packages(model):  # whose own count is 0 in a model that was saved
         return len(model.feature_names_ or ()) or None
     return getattr(model, "n_features_in_", None)
@@ -72,11 +95,18 @@ def fitted_types(model: Any, columns: list[str]) -> Found:
     model = first_model(model)
     if not is_fitted(model):
         return {}
-    names = fitted_names(model)
+    names = fitted_names(model, columns)
     if names is not None:
         found = _types(model, list(names))
         return {name: type_ for name, type_ in found.items() if name in columns}
     return _types(model, list(columns)) if n_columns_of(model) in (None, len(columns)) else {}
+
+
+def reads_documents(model: Any) -> bool:
+    """Return whether the rows of a model are texts, not columns."""
+    if fitted_names(model) is not None or n_columns_of(model) is not None:
+        return False
+    return any(type_.kind == "document" for type_ in fitted_types(model, ["text"]).values())
 
 
 def type_of_labels(model: Any) -> ColumnType | None:
@@ -298,7 +328,7 @@ def _of_catboost(model: Any, columns: Columns) -> Found:
     # The text of an integer is the same category as the integer.
     types = [NUMBER] * len(columns)
     for place in model.get_cat_feature_indices():
-        types[place] = ColumnType("text", ())
+        types[place] = ColumnType("word", ())
     for place in model.get_text_feature_indices():
         types[place] = ColumnType("document")
     return _at(columns, types)
@@ -395,6 +425,8 @@ def asked_types(asked: Mapping[str, str], columns: list[str], found: Found) -> F
         known = found.get(name, ColumnType("any"))
         if asked[name] == "category":
             types[name] = replace(known, categorical=True, asked=True)
+        elif asked[name] == "text" and known.kind in ("document", "word"):
+            types[name] = ColumnType("document", asked=True)
         elif known.kind == asked[name] and not known.categorical:
             types[name] = replace(known, asked=True)
         else:

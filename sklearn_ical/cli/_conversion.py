@@ -22,9 +22,9 @@ class ColumnType:
 
     Attributes
     ----------
-    kind : {"number", "text", "document", "boolean", "date", "any"}
-        A document is a text that is never missing, so an empty cell is the empty text. "any" is
-        whatever the values of the file look like.
+    kind : {"number", "text", "document", "word", "boolean", "date", "any"}
+        Documents and words are texts that are never missing: an empty cell is an empty document,
+        but no word. "any" is whatever the values of the file look like.
     categories : tuple or None
         The values that the model was fitted on, in its order; others may occur.
     categorical : bool
@@ -49,12 +49,14 @@ class ColumnType:
     @property
     def is_text(self) -> bool:
         """Whether values are kept as they are written."""
-        return self.kind in ("text", "document")
+        return self.kind in ("text", "document", "word")
 
     @property
     def missing_words(self) -> frozenset[str]:
         """Texts that mean a missing value, those that the model knows as values excepted."""
-        return frozenset() if self.kind == "document" else MISSING.difference(map(str, self.known))
+        if self.kind in ("document", "word"):
+            return frozenset()
+        return MISSING.difference(map(str, self.known))
 
     @property
     def known(self) -> list[Any]:
@@ -121,15 +123,19 @@ def convert(frame: Any, types: Mapping[str, ColumnType], source: str) -> Any:
 def _unreadable(source: str, row: int, column: Any, type_: ColumnType) -> str:
     """Return the message for a value that is not of the type of its column."""
     name = column.name
-    nouns = {"number": "a number", "date": "a date", "boolean": "True or False"}
-    origin = "--column-type says so" if type_.asked else "so it was when the model was fitted"
-    way_out = (
-        f"Correct the value, or leave the cell empty if it is missing; --column-type '{name}=text' "
-        "reads the column as text."
+    nouns = {"number": "a number", "date": "a date", "word": "a text"}
+    origin = (
+        "asked for by --column-type" if type_.asked else "in the data that the model was fitted on"
     )
+    value = column.iloc[row]
+    if type_.kind == "word":
+        value, way_out = "", "Write what stands for a missing text"
+    else:
+        way_out = "Correct the value, or leave the cell empty if it is missing"
     return (
-        f"{source}, row {row} (counted from 0), column {name!r}, value {str(column.iloc[row])!r}: "
-        f"must be {nouns[type_.kind]}, as {origin}. {way_out}"
+        f"{source}, row {row} (counted from 0), column {name!r}, value {str(value)!r}: must be "
+        f"{nouns.get(type_.kind, 'True or False')}, as {origin}. {way_out}; --column-type "
+        f"'{name}=text' reads the column as text."
     )
 
 
@@ -159,8 +165,13 @@ def _numbers(column: Any, type_: ColumnType) -> tuple[Any, Any]:
     column = _plain(column)
     if not _is_loose(column):
         return column, np.zeros(len(column), bool)
-    values = pd.to_numeric(column, errors="coerce")
+    values = pd.to_numeric(column.map(_bool_or_same), errors="coerce")
     return values, np.asarray(values.isna() & column.notna())
+
+
+def _bool_or_same(value: Any) -> Any:
+    """Return a boolean for its text, other values as they are."""
+    return BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value
 
 
 def _dates(column: Any, type_: ColumnType) -> tuple[Any, Any]:
@@ -196,6 +207,11 @@ def _text(value: Any, known: Collection[Any]) -> str:
     return str(value)
 
 
+def _words(column: Any, type_: ColumnType) -> tuple[Any, Any]:
+    values, _ = _texts(column, type_)
+    return values, np.asarray(values.isna() | (values == ""))
+
+
 PARSERS: dict[str, Callable[[Any, ColumnType], tuple[Any, Any]]] = {
     "any": _any,
     "number": _numbers,
@@ -203,6 +219,7 @@ PARSERS: dict[str, Callable[[Any, ColumnType], tuple[Any, Any]]] = {
     "boolean": _booleans,
     "text": _texts,
     "document": _texts,
+    "word": _words,
 }
 
 

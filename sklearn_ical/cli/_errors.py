@@ -55,5 +55,6 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 def one_line(error: Any) -> str:
-    """Return the text of an error or warning without its line breaks."""
-    return " ".join(str(error).split()) or type(error).__name__
+    """Return the text of an error or warning without line breaks and XGBoost's stack trace."""
+    text = " ".join(str(error).split()).partition(" Stack trace:")[0]
+    return text or type(error).__name__

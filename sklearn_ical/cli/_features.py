@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from sklearn_ical.cli._column_types import first_model, fitted_names, n_columns_of
+from sklearn_ical.cli._column_types import first_model, fitted_names, n_columns_of, reads_documents
 from sklearn_ical.cli._csv import quoted
 from sklearn_ical.cli._errors import CommandError, note
 from sklearn_ical.cli._tables import Table
@@ -26,16 +26,19 @@ def rows_for_model(model: Any, path: Path, pool: Table, spent: Collection[str]) 
 
     Returns
     -------
-    rows : DataFrame or array of shape (n_rows, n_columns)
-        A frame for a model that was fitted on column names, else an array.
+    rows : DataFrame or array of shape (n_rows, n_columns) or (n_rows,)
+        A frame for a model that was fitted on column names, else an array; of texts for one that
+        was fitted on texts.
     """
     model = first_model(model)
-    names = fitted_names(model)
+    names = fitted_names(model, pool.rows.columns if pool.has_columns else ())
     n_columns = n_columns_of(model)
     if not pool.has_columns:
         return _array(pool, path, names, n_columns)
     if names is not None:
         return _named_columns(pool, path, names, spent)
+    if reads_documents(model):
+        return _unnamed_columns(pool, path, 1, spent)[:, 0]
     return _unnamed_columns(pool, path, n_columns, spent)
 
 

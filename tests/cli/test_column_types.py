@@ -28,6 +28,9 @@ pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 from sklearn_ical import ActiveLearner, MarginQuery  # noqa: E402
+from sklearn_ical.cli._compare import Comparison  # noqa: E402
+from sklearn_ical.cli._curves import _read  # noqa: E402
+from sklearn_ical.cli._errors import CommandError  # noqa: E402
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -274,7 +277,7 @@ def test_types_of_the_user_are_used_instead(ask):
     check_same(ask(model, pool, "--column-type", "code=text"), model, pool)
     code, _, stderr = ask(model, pool.replace({"code": "2"}, "b"), "--column-type", "code=number")
     assert code == 1
-    assert "value 'b': must be a number, as --column-type says so" in stderr
+    assert "value 'b': must be a number, as asked for by --column-type" in stderr
     code, _, stderr = ask(model, pool, "--column-type", "cod=text")
     assert code == 1
     assert "--column-type must name a column of" in stderr
@@ -341,7 +344,7 @@ def boosted(name):
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
-@pytest.mark.parametrize("form", ["alone", "pipeline", "search"])
+@pytest.mark.parametrize("form", ["alone", "pipeline"])
 def test_categories_are_those_of_the_fitted_model(ask, name, form, monkeypatch):
     y = (Y == "cat").astype(int)
     model = boosted(name)
@@ -350,8 +353,6 @@ def test_categories_are_those_of_the_fitted_model(ask, name, form, monkeypatch):
             (StandardScaler(), ["size"]), remainder="passthrough", verbose_feature_names_out=False
         )
         model = make_pipeline(scaled.set_output(transform="pandas"), model)
-    elif form == "search":
-        model = GridSearchCV(model, {"n_estimators": [8]}, cv=2)
     model.fit(CATEGORIES, y)
     for pool in (CATEGORIES, FEW):
         check_same(ask(model, pool), model, pool)
@@ -361,6 +362,51 @@ def test_categories_are_those_of_the_fitted_model(ask, name, form, monkeypatch):
     monkeypatch.setattr("sklearn_ical.pool._pool.MODEL_BLOCK_ROWS", 7)
     with config_context(working_memory=1e-6):
         assert expected(model, FEW) == whole
+
+
+def test_values_that_are_no_categories_are_left_to_the_model(ask):
+    odd = FEW.astype({"code": object, "other": object}).reset_index(drop=True)
+    odd.loc[0, "code"], odd.loc[1, "other"] = "five", 9
+    model = boosted("lightgbm").fit(CATEGORIES, Y)
+    meant = odd.copy()
+    for column in ("code", "other"):
+        categories = CATEGORIES[column].cat.categories
+        known = odd[column].where(odd[column].isin(categories))
+        meant[column] = pd.Categorical(known, categories=categories)
+    check_same(ask(model, odd), model, meant)
+    model = boosted("xgboost").fit(CATEGORIES, Y == "cat")
+    code, _, stderr = ask(model, odd)
+    assert code == 1
+    assert "Found a category not in the training set" in stderr
+    assert "Stack trace" not in stderr
+    odd.loc[1, "other"] = "nine"
+    code, _, stderr = ask(model, odd)
+    assert code == 1
+    assert "row 1 (counted from 0), column 'other', value 'nine': must be a number" in stderr
+
+
+def test_blanks_in_names_are_those_of_the_file(ask):
+    names = {"size": "the size", "code": "my code"}
+    fitted, pool = CATEGORIES.rename(columns=names), FEW.rename(columns=names)
+    model = boosted("lightgbm").fit(fitted, Y)
+    check_same(ask(model, pool), model, pool)
+    code, _, stderr = ask(model, pool.drop(columns="the size"))
+    assert code == 1
+    assert "Missing: 'the_size'." in stderr
+
+
+def test_categories_are_in_skops_files_too(call, tmp_path):
+    skops_io = pytest.importorskip("skops.io")
+    model = boosted("lightgbm").fit(CATEGORIES, Y)
+    skops_io.dump(model, tmp_path / "model.skops")
+    FEW.to_csv(tmp_path / "pool.csv", index=False)
+    types = skops_io.get_untrusted_types(file=tmp_path / "model.skops")
+    code, stdout, stderr = call(
+        "query", tmp_path / "model.skops", tmp_path / "pool.csv", "--strategy", "margin",
+        *(word for name in types for word in ("--trust-type", name)),
+    )  # fmt: skip
+    assert code == 0, stderr
+    assert stdout == "".join(f"{i}\n" for i in MarginQuery().query(model, FEW, 10))
 
 
 def test_categories_chosen_by_hand_can_be_named(ask):
@@ -377,3 +423,49 @@ def test_categories_of_catboost_are_texts_matched_by_name(ask):
     ).fit(fitted, Y)
     pool = fitted.iloc[:20]
     check_same(ask(model, pool[["other", "code", "size"]]), model, pool)
+    gap = pool.astype({"code": object})
+    gap.loc[4, "code"] = np.nan
+    code, _, stderr = ask(model, gap)
+    assert code == 1
+    assert "row 4 (counted from 0), column 'code', value '': must be a text" in stderr
+    check_same(ask(model, gap, "--column-type", "code=text"), model, gap.fillna({"code": ""}))
+
+
+def test_columns_of_a_saved_catboost_model_without_names(ask):
+    catboost = pytest.importorskip("catboost")
+    model = catboost.CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False)
+    model.fit(FITTED.to_numpy(), Y)
+    code, picks, stderr = ask(model, POOL)
+    assert code == 0, stderr
+    assert picks == expected(model, POOL.to_numpy())
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_rows_of_a_model_of_texts_are_texts(ask, wrapped):
+    texts = np.array(["1 02", "True 1", "02", "na"])[CODE - 1]
+    model = make_pipeline(TfidfVectorizer(token_pattern=r"\w+"), LogisticRegression())
+    model = CalibratedClassifierCV(model, cv=2) if wrapped else model
+    model.fit(texts, Y)
+    pool = ["1", "02", "", "2"]
+    check_same(ask(model, pd.DataFrame({"text": pool})), model, pool)
+    code, _, stderr = ask(model, pd.DataFrame({"id": [1], "text": ["1"]}))
+    assert code == 1
+    assert "Got 2: 'id', 'text'" in stderr
+
+
+def test_types_of_a_comparison_are_those_of_the_whole_file_or_asked_for(tmp_path):
+    file = tmp_path / "data.csv"
+    file.write_text("a,b,c,y\n1,1,x,1\n02,?,x,0\n,3,y,01\n")
+    options = ["a=text", "c=category", "y=text"]
+    data = _read(Comparison(data=str(file), target="y", column_type=options))
+    assert data.X["a"].tolist() == ["1", "02", data.X["a"][2]]
+    assert np.isnan(data.X["a"][2])
+    assert data.X["b"].tolist() == ["1", "?", "3"]
+    assert data.X["c"].dtype == "category"
+    assert data.y.tolist() == ["1", "0", "01"]
+    with pytest.raises(CommandError, match=r"row 1 .* column 'b', value '\?': must be a number"):
+        _read(Comparison(data=str(file), target="y", column_type=["b=number"]))
+    with pytest.raises(CommandError, match=r"--column-type must name a column .* Got 'd'"):
+        _read(Comparison(data=str(file), target="y", column_type=["d=number"]))
+    with pytest.raises(CommandError, match=r"--column-type needs --data with names of columns"):
+        _read(Comparison(column_type=["a=text"]))
