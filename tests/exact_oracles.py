@@ -5,6 +5,7 @@ tie only if they are equal, and the lowest position is picked. Powers and expone
 of 60 digits, of which 40 are compared. For pools of about ten rows and draws.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -117,29 +118,48 @@ def tau_kernels_of(values: Any, kind: str, weights: Any = None) -> Rows:
 
 def dual_of(kernel: Rows, *, estimator: str = "biased", weights: Any = None) -> Rows:
     """Return Z, for which HSIC of any kernel k with this one is the sum of k * Z."""
+    whole, unit = in_integers(kernel)
+    dual, factor = integer_dual(whole, estimator, weights)
+    return dual * Fraction(1, unit * factor)
+
+
+def integer_dual(kernel: Rows, estimator: str, weights: Any) -> tuple[Rows, int]:
+    """Return a multiple of the dual of a kernel of integers, in integers, and which one."""
     m = len(kernel)
     if estimator == "biased":
-        w = draw_weights(weights, m)
+        w, total = in_integers(draw_weights(weights, m))
         rows = kernel @ w
-        centered = kernel - rows[:, None] - rows[None, :] + w @ rows
-        return centered * w[:, None] * w[None, :]
+        centered = total**2 * kernel - total * (rows[:, None] + rows[None, :]) + w @ rows
+        return centered * w[:, None] * w[None, :], total**4
     off = kernel.copy()
-    off[np.arange(m), np.arange(m)] = Fraction(0)
+    off[np.arange(m), np.arange(m)] = 0
     rows = off.sum(axis=1)
-    z = off - (rows[:, None] + rows[None, :]) / Fraction(m - 2)
-    z = (z + rows.sum() / Fraction((m - 1) * (m - 2))) / Fraction(m * (m - 3))
-    z[np.arange(m), np.arange(m)] = Fraction(0)
-    return z
+    z = (m - 1) * (m - 2) * off - (m - 1) * (rows[:, None] + rows[None, :]) + rows.sum()
+    z[np.arange(m), np.arange(m)] = 0
+    return z, (m - 1) * (m - 2) * m * (m - 3)
 
 
-def dependences(candidates: Rows, reference: Rows, **options: Any) -> Rows:
+def in_integers(numbers: Rows) -> tuple[Rows, int]:
+    """Return a multiple of fractions that is integers, and which one."""
+    unit = math.lcm(*[x.denominator for x in numbers.reshape(-1)])
+    whole = np.empty(numbers.size, dtype=object)
+    whole[:] = [x.numerator * (unit // x.denominator) for x in numbers.reshape(-1)]
+    return whole.reshape(numbers.shape), unit
+
+
+def dependences(
+    candidates: Rows, reference: Rows, *, estimator: str = "biased", weights: Any = None
+) -> Rows:
     """Return HSIC of each of these kernels with each of the reference kernels, (n, r)."""
-    duals = [dual_of(kernel, **options).reshape(-1) for kernel in reference]
-    flat = candidates.reshape(len(candidates), -1)
-    out = np.empty((len(candidates), len(reference)), dtype=object)
-    for i, dual in enumerate(duals):
-        out[:, i] = flat @ dual
-    return out
+    whole, unit = in_integers(candidates)
+    others, other_unit = in_integers(reference)
+    flat = whole.reshape(len(whole), -1)
+    columns = []
+    for kernel in others:
+        dual, factor = integer_dual(kernel, estimator, weights)
+        scores = flat @ dual.reshape(-1)
+        columns.append([Fraction(score, unit * other_unit * factor) for score in scores])
+    return np.array(columns, dtype=object).T
 
 
 def draw_dependences(kernels: Rows, weights: Any = None) -> Rows:

@@ -30,7 +30,10 @@ class _Columns:
     share : float
         Factor of the sums over the reference rows.
     error : float64 array of shape (n_reference,) or None
-        Bounds of the rounding errors of entries, before `scale`; None where they have none.
+        Bounds of the rounding errors of entries above 0, before `scale`; None where they have none.
+        Entries that are 0 have none.
+    extent : float64 array of shape (n_candidates,) or None
+        Factor of `error` for each candidate, None for 1.
     on_saturated : callable or None
         Called with the number of picks the first time that no candidate adds anything; the rest
         of the batch then starts again. None leaves the rest in any order.
@@ -46,6 +49,7 @@ class _Columns:
         scale: np.ndarray | None = None,
         share: float = 1.0,
         error: np.ndarray | None = None,
+        extent: np.ndarray | None = None,
         on_saturated: Callable[[int], None] | None = None,
     ) -> None:
         n_candidates = columns.shape[0] if column_of is None else len(column_of)
@@ -54,24 +58,13 @@ class _Columns:
         self._scale = np.ones(n_candidates) if scale is None else scale
         self._share = share
         self._entry_error = np.zeros(columns.shape[1]) if error is None else error
+        self._extent = self._scale if extent is None else self._scale * extent
         self._left = np.ones(n_candidates, dtype=bool)
         self._on_saturated = on_saturated
         self.restart = None if on_saturated is None else self._restart
         self._n_reference = int(columns.shape[1])
         self._clear()
         self._first = self._sums(np.arange(n_candidates))
-
-    @property
-    def error(self) -> float:
-        """Bound of the error of the gain of any candidate that is left."""
-        first = float(np.max(self._first, where=self._left, initial=0.0))
-        scale = float(np.max(self._scale, where=self._left, initial=0.0))
-        return self._rounding(first) + self._entry_error_bound(scale)
-
-    @property
-    def negligible(self) -> float:
-        """Largest gain that counts as 0."""
-        return 0.0 if self.restart is None else 4 * self.error
 
     def _restart(self) -> None:
         """Forget the picks so far, as no candidate that is left adds to them."""
@@ -84,10 +77,16 @@ class _Columns:
         self._n_added = 0
         xp, device = _array.namespace(self._columns), _array.device(self._columns)
         self._state = xp.zeros((self._n_reference,), dtype=xp.float64, device=device)
+        self._state_error = np.zeros(self._n_reference)
 
-    def gains(self, slots: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return what candidates would add, and a bound of the errors."""
-        return self._first[slots] if self._n_added == 0 else self._sums(slots), self.error
+    def gains(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what candidates would add, and bounds of the errors.
+
+        Where nothing left to add is an event, gains that may be 0 are 0.
+        """
+        gains = self._first[slots] if self._n_added == 0 else self._sums(slots)
+        errors = self._rounding() + self._share * self._entry_error_bounds(slots)
+        return gains if self.restart is None else np.where(gains > 4 * errors, gains, 0.0), errors
 
     def _sums(self, slots: np.ndarray) -> np.ndarray:
         """Return the sums over the rows of what columns add to the state."""
@@ -104,30 +103,40 @@ class _Columns:
         for part in self._chunks(len(slots)):
             columns = _array.to_host(self._take(slots[part]))
             distinct, which = _array.unique_rows(columns)
-            out[part] = np.array([math.fsum(self._terms(one, state)) for one in distinct])[which]
-            if self._entry_error.any():
-                errors[part] = self._entry_errors(columns, state) * self._scale[slots[part]]
+            terms = [self._terms(one, state) for one in distinct]
+            out[part] = np.array([math.fsum(each) for each in terms])[which]
+            extents = np.array([math.fsum(map(abs, each)) for each in terms])[which]
+            entries = self._extent[slots[part], None] * self._entry_error
+            errors[part] = self._entry_errors(columns, entries, state) + self._of_term * extents
         out *= self._share
-        if not self._entry_error.any():
+        if not errors.any():
             return out
-        return merge_ties(out, self._share * errors + sys.float_info.epsilon * out)
+        errors = self._share * errors + sys.float_info.epsilon * out
+        return merge_ties(np.where(out > errors, out, 0.0), errors)
 
     def add(self, slot: int) -> None:
         """Add a candidate to the batch."""
-        self._state = self._joined(self._take(np.array([slot]))[0, :])
+        column = self._take(np.array([slot]))[0, :]
+        errors = np.where(_array.to_host(column) > 0, self._extent[slot] * self._entry_error, 0.0)
+        self._state, self._state_error = self._joined(column, errors)
         self._left[slot] = False
         self._n_added += 1
 
-    def _rounding(self, first: float) -> float:
-        """Bound the rounding of sums, where no first gain is above `first`."""
+    # Factor of the magnitude of terms for the rounding of each.
+    _of_term = 0.0
+
+    def _rounding(self) -> float:
+        """Bound the rounding of sums of candidates that are left."""
         raise NotImplementedError
 
-    def _entry_error_bound(self, scale: float) -> float:
-        """Bound the effect of errors of entries on gains of candidates up to this scale."""
+    def _entry_error_bounds(self, slots: np.ndarray) -> np.ndarray:
+        """Bound the effect of errors of entries on gains, per share."""
         raise NotImplementedError
 
-    def _entry_errors(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
-        """Bound it for some columns, per share and scale: (n, n_reference) -> (n,)."""
+    def _entry_errors(
+        self, columns: np.ndarray, entries: np.ndarray, state: np.ndarray
+    ) -> np.ndarray:
+        """Bound it for some columns and errors of their entries, (n, n_reference) -> (n,)."""
         raise NotImplementedError
 
     def _added(self, columns: Array) -> Array:
@@ -136,8 +145,13 @@ class _Columns:
     def _terms(self, column: np.ndarray, state: np.ndarray) -> list[float]:
         raise NotImplementedError
 
-    def _joined(self, column: Array) -> Array:
+    def _joined(self, column: Array, errors: np.ndarray) -> tuple[Array, np.ndarray]:
+        """Return the state with a column, and bounds of the errors of its entries."""
         raise NotImplementedError
+
+    def _highest_first(self) -> float:
+        """Return the largest first gain of the candidates that are left."""
+        return float(np.max(self._first, where=self._left, initial=0.0))
 
     def _take(self, slots: np.ndarray) -> Array:
         """Return some candidates' columns as float64, (n_places, n_reference)."""
@@ -160,14 +174,17 @@ class MatrixCoverage(_Columns):
     no gain is above the largest of the first ones.
     """
 
-    def _rounding(self, first: float) -> float:
-        return (self._n_reference + 2) * sys.float_info.epsilon * first
+    def _rounding(self) -> float:
+        return (self._n_reference + 2) * sys.float_info.epsilon * self._highest_first()
 
-    def _entry_error_bound(self, scale: float) -> float:
-        return self._share * scale * float(self._entry_error.sum())
+    def _entry_error_bounds(self, slots: np.ndarray) -> np.ndarray:
+        return self._extent[slots] * self._entry_error.sum() + self._state_error.sum()
 
-    def _entry_errors(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
-        return np.full(len(columns), self._entry_error.sum())
+    def _entry_errors(
+        self, columns: np.ndarray, entries: np.ndarray, state: np.ndarray
+    ) -> np.ndarray:
+        errors = entries + self._state_error
+        return np.sum(errors, axis=1, where=columns + errors > state)
 
     def _added(self, columns: Array) -> Array:
         return _array.namespace(columns).clip(columns - self._state, 0.0, None)
@@ -176,8 +193,10 @@ class MatrixCoverage(_Columns):
         higher = column > state
         return [*column[higher].tolist(), *(-state[higher]).tolist()]
 
-    def _joined(self, column: Array) -> Array:
-        return _array.namespace(column).where(column > self._state, column, self._state)
+    def _joined(self, column: Array, errors: np.ndarray) -> tuple[Array, np.ndarray]:
+        state = _array.namespace(column).where(column > self._state, column, self._state)
+        near = _array.to_host(column) + errors + self._state_error >= _array.to_host(self._state)
+        return state, np.where(near, np.maximum(errors, self._state_error), self._state_error)
 
 
 class ConcaveCoverage(_Columns):
@@ -193,29 +212,46 @@ class ConcaveCoverage(_Columns):
         As for :class:`MatrixCoverage`.
     """
 
+    _of_term = 3 * sys.float_info.epsilon
+
     def __init__(self, columns: Array, gamma: Real, **options: Any) -> None:
         self._gamma = gamma
         super().__init__(columns, **options)
+        self._first_errors = self._errors_alone()
 
-    def _rounding(self, first: float) -> float:
+    def _rounding(self) -> float:
         value = float(_array.namespace(self._state).sum(self._state**self._gamma))
-        largest = self._share * value + first
+        largest = self._share * value + self._highest_first()
         return (self._n_reference + 8) * sys.float_info.epsilon * largest
 
-    def _entry_error_bound(self, scale: float) -> float:
-        errors, state = scale * self._entry_error, _array.to_host(self._state)
-        # The error of a power is at most the power of the error, which it is at 0.
-        powers, shifts = errors**self._gamma, self._slopes(state) * errors
-        return self._share * float(np.where(state > 0, np.minimum(powers, shifts), powers).sum())
+    def _entry_error_bounds(self, slots: np.ndarray) -> np.ndarray:
+        state = _array.to_host(self._state)
+        return self._first_errors[slots] + 2 * float(self._slopes(state) @ self._state_error)
 
-    def _entry_errors(self, columns: np.ndarray, state: np.ndarray) -> np.ndarray:
-        return self._slopes(np.where(state > 0, state, columns)) @ self._entry_error
+    def _entry_errors(
+        self, columns: np.ndarray, entries: np.ndarray, state: np.ndarray
+    ) -> np.ndarray:
+        after = self._slopes(state + columns) * (entries + self._state_error)
+        before = self._slopes(state) * self._state_error
+        return np.sum(after + before, axis=1, where=columns > 0)
+
+    def _errors_alone(self) -> np.ndarray:
+        """Bound the effect of errors of entries on the gains of the first step, per share."""
+        out = np.zeros(len(self._first))
+        if self._entry_error.any():
+            for part in self._chunks(len(out)):
+                slots = np.arange(len(out))[part]
+                slopes = self._slopes(_array.to_host(self._take(slots)))
+                out[part] = self._extent[part] * (slopes @ self._entry_error)
+        return out
 
     def _slopes(self, sums: np.ndarray) -> np.ndarray:
-        """Return the factors of errors of entries in powers of sums with the batch's; 0 for 0."""
-        n_entries = 1 + self._n_added
+        """Return factors of errors of sums, in powers of the sums; 0 for 0.
+
+        A power with an exponent of at most 1 changes by no larger a share than its base.
+        """
         powers = np.where(sums > 0, sums, 1.0) ** (self._gamma - 1)
-        return np.where(sums > 0, n_entries * self._gamma * powers, 0.0)
+        return np.where(sums > 0, powers, 0.0)
 
     def _added(self, columns: Array) -> Array:
         return (self._state + columns) ** self._gamma - self._state**self._gamma
@@ -225,5 +261,5 @@ class ConcaveCoverage(_Columns):
         after, before = (state + column)[added] ** self._gamma, state[added] ** self._gamma
         return [*after.tolist(), *(-before).tolist()]
 
-    def _joined(self, column: Array) -> Array:
-        return self._state + column
+    def _joined(self, column: Array, errors: np.ndarray) -> tuple[Array, np.ndarray]:
+        return self._state + column, self._state_error + errors

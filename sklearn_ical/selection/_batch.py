@@ -353,7 +353,7 @@ class Batch:
             exact = _ties(_array.to_host(values), errors)
         picks = self._best(masked, size, tolerance, exact)
         self.some_equal |= picks.all_equal
-        utilities = utilities_of(picks.scores)
+        utilities = utilities_of(picks.scores).astype(np.float64)
         self.utilities.extend(utilities[np.searchsorted(picks.shortlist, picks.positions)])
         if self._rows is not None:
             self._record(_array.to_host(masked), picks, utilities)

@@ -1,6 +1,7 @@
 """Information condensing active learning (ICAL): the paper's query strategy."""
 
 import numbers
+import sys
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.objectives.hsic._dependence import Dependence, multiplicities
+from sklearn_ical.objectives.hsic._dependence import Dependence, decided, multiplicities
 from sklearn_ical.objectives.hsic._make_dependence import (
     KERNELS,
     Information,
@@ -221,23 +222,25 @@ class _BlockSteps:
         if pool.want_utilities or pool.costs is not None:  # else only the order of values counts
             xp = _array.namespace(row)
             row = xp.astype(row, xp.float64) + float(step_scores.offset[step])
+        if pool.want_utilities:
+            row = xp.where(xp.abs(row) > error, row, xp.zeros_like(row))
 
         def exact(slots: np.ndarray) -> np.ndarray:
             scores = dependence.exact(step_scores, step, slots)
-            if not len(shared):
-                return scores
-            n_self = np.zeros(len(pool.candidates), dtype=np.int64)
-            n_self[shared] = counts
-            with_self = self._own(slots, step)
-            return dependence.without_self(scores, with_self, n_self[slots], n_reference)
+            if len(shared):
+                n_self = np.zeros(len(pool.candidates), dtype=np.int64)
+                n_self[shared] = counts
+                self_scores = self._own(slots, step)
+                scores = dependence.without_self(scores, self_scores, n_self[slots], n_reference)
+            return decided(*scores)
 
         def utilities_of(scores: np.ndarray) -> np.ndarray:
             return dependence.values(scores, n_reference)
 
         self.batch.take(row, size, errors=error, exact=exact, utilities_of=utilities_of)
 
-    def _own(self, candidates: np.ndarray, step: int) -> np.ndarray:
-        """Return the contribution of each candidate to its own score of one step."""
+    def _own(self, candidates: np.ndarray, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what candidates add to their own scores of one step, and bounds of the errors."""
         if self.information is None:
             return self.dependence.exact_self(candidates)
         information, amount = self.information, self.amounts[step]
@@ -266,7 +269,8 @@ class _BlockSteps:
             int(self.step_scores.references.sizes[step]),
             float(self.step_scores.offset[step]),
         )
-        self_values = self.dependence.values(self._own(shared, step), 1)
+        self_scores, self_errors = self._own(shared, step)
+        self_values = self.dependence.values(self_scores, 1)
         left = np.maximum(size - counts, 1)
         factor, shift = np.ones(row.shape[0]), np.zeros(row.shape[0])
         factor[shared] = np.where(size > counts, size / left, 0.0)
@@ -274,7 +278,9 @@ class _BlockSteps:
         xp = _array.namespace(row)
         exact_row = (xp.astype(row, xp.float64) + offset) * _array.like(factor, row)
         exact_row = exact_row - _array.like(shift, row) - offset
-        return exact_row, error * float(factor.max()) * 2
+        rounding = 8 * sys.float_info.epsilon * (float(np.abs(shift).max()) + abs(offset))
+        error_of_self = float((counts * self_errors / left).max())
+        return exact_row, 2 * float(factor.max()) * error + error_of_self + rounding
 
 
 def _steps_per_block(dependence: Dependence, pool: Pool) -> int:

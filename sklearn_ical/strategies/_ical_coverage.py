@@ -205,11 +205,13 @@ class ICALCoverageQuery(BaseQuery):
         scale, top = _of_rows(self.candidate_weight, given[0], pool.rows, pool.candidates)
         factors = np.ones(len(reference)) if by_row is None else by_row
         _clean(matrix, factors)
+        column_of = dependence.atoms(np.arange(len(pool.candidates)))
         options: dict[str, Any] = {
-            "column_of": dependence.atoms(np.arange(len(pool.candidates))),
+            "column_of": column_of,
             "scale": scale,
             "share": self._share(highest, top, pool.caller) / len(reference),
             "error": matrix.error * factors,
+            "extent": matrix.extent[column_of],
             "on_saturated": partial(warn_saturated, pool.caller, n_reference=len(reference)),
         }
         objective = (
@@ -284,7 +286,8 @@ def _of_rows(
 def _clean(matrix: PairwiseDependence, factors: np.ndarray) -> None:
     """Set entries that are 0 up to rounding to 0, and multiply each column, in place."""
     values, xp = matrix.values, _array.namespace(matrix.values)
-    for rows in _array.row_slices(values.shape[0], 8 * values.shape[1]):
+    extent, error = (_array.like(each, values) for each in (matrix.extent, matrix.error))
+    for rows in _array.row_slices(values.shape[0], 16 * values.shape[1]):
         part = values[rows, :]
-        part = xp.where(part > _array.like(matrix.error, part), part, xp.zeros_like(part))
+        part = xp.where(part > extent[rows, None] * error, part, xp.zeros_like(part))
         values[rows, :] = part * _array.like(factors, part)

@@ -19,7 +19,7 @@ from sklearn_ical._typing import (
     Seed,
 )
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores
+from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores, decided
 from sklearn_ical.objectives.hsic._make_dependence import (
     KERNELS,
     check_kernel,
@@ -195,33 +195,39 @@ class _Step:
 
     def take(self, gains: "_Gains", size: int) -> None:
         """Take `size` candidates, or as many as are left to pick."""
-        batch, c = self.batch, len(self.batch.slots)
-        if c > 0:
-            gain, gain_error = gains.over(np.array(batch.slots))
-            mean = (self.alone[batch.slots].sum() + self.alone) / (c + 1)
-            scores = mean * gain / (c + 1)
-            rounding = 8 * sys.float_info.epsilon * np.abs(scores).max()
-            value_error = self.error * gain.max() + np.abs(mean).max() * gain_error
+        batch, n_chosen = self.batch, len(self.batch.slots)
+        if n_chosen > 0:
+            scores, errors = self._scores(*gains.over(np.array(batch.slots)))
             free = np.ones(len(scores), dtype=bool)
             free[batch.slots] = False
             better = min(size, int((free & (scores > 0)).sum()))
             if better > 0:
-                error = rounding + value_error / (c + 1)
-                batch.take(scores, better, errors=error)
-        left = size - (len(batch.slots) - c)
+                batch.take(scores, better, errors=errors)
+        left = size - (len(batch.slots) - n_chosen)
         if left > 0 and not batch.full:
             self._by_dependence(left)
+
+    def _scores(self, gain: np.ndarray, gain_errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of all candidates, 0 up to rounding as 0, and bounds of the errors."""
+        slots = self.batch.slots
+        factor = 1 / (len(slots) + 1)
+        mean = (self.alone[slots].sum() + self.alone) * factor
+        scores = mean * gain * factor
+        errors = (self.error * gain + (np.abs(mean) + self.error) * gain_errors) * factor
+        errors += (len(slots) + 8) * sys.float_info.epsilon * np.abs(scores)
+        return np.where(np.abs(scores) > errors, scores, 0.0), errors
 
     def _by_dependence(self, size: int) -> None:
         n_reference = int(self.step_scores.references.sizes[self.step])
 
         def exact(slots: np.ndarray) -> np.ndarray:
-            return self.dependence.exact(self.step_scores, self.step, slots)
+            return decided(*self.dependence.exact(self.step_scores, self.step, slots))
 
         def utilities_of(scores: np.ndarray) -> np.ndarray:
             return self.dependence.values(scores, n_reference)
 
-        self.batch.take(self.alone, size, errors=self.error, exact=exact, utilities_of=utilities_of)
+        values = np.where(np.abs(self.alone) > self.error, self.alone, 0.0)
+        self.batch.take(values, size, errors=self.error, exact=exact, utilities_of=utilities_of)
 
 
 class _Gains:
@@ -229,7 +235,7 @@ class _Gains:
 
     def __init__(self, dependence: Dependence, ratio_floor: Real) -> None:
         self.dependence = dependence
-        self.ratio_floor = ratio_floor
+        self.ratio_floor = float(ratio_floor)
         self.marginal: np.ndarray | None = None
 
     def compare(self, marginal: np.ndarray) -> None:
@@ -238,30 +244,41 @@ class _Gains:
             self.marginal = marginal
             self.matrix = self.dependence.pairwise(marginal)
 
-    def over(self, chosen: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return mean over i of max(h(i, x) / d(i) - 1, 0), and a bound of its rounding error.
+    def over(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean over i of max(h(i, x) / d(i) - 1, 0), and bounds of their rounding errors.
 
-        `chosen` are slots among the candidates, whose mean d is.
+        `chosen` are slots among the candidates, whose mean d is. A term is exactly 0 where h(i, x)
+        is surely below d(i).
         """
-        h, dependence = self.matrix.values, self.dependence
-        xp = _array.namespace(h)
-        rows = xp.take(h, _array.like(dependence.atoms(chosen), h), axis=0)
-        d = _array.to_host(xp.mean(xp.clip(rows, 0.0, None), axis=0))
-        none = NO_DEPENDENCE * float(self.matrix.own.max())
-        if none <= 0:  # no marginal row varies
-            return np.zeros(dependence.n_candidates), 0.0
-        dependent = d > none
-        d = np.where(dependent, d, max(self.ratio_floor * float(d.mean()), none))
-        inverse = _array.like(1 / d, h)
-        parts, highest = [], 0.0
-        for part in _array.row_slices(h.shape[0], 24 * len(d)):
+        dependence, h = self.dependence, self.matrix.values
+        of_candidate = dependence.atoms(np.arange(dependence.n_candidates))
+        if float(self.matrix.own.max()) <= 0:  # no marginal row varies
+            return np.zeros(len(of_candidate)), np.zeros(len(of_candidate))
+        d, d_errors = self._mean(dependence.atoms(chosen))
+        xp, epsilon = _array.namespace(h), sys.float_info.epsilon
+        inverse, relative = _array.like(1 / d, h), _array.like(d_errors / d + 4 * epsilon, h)
+        entry, extent = _array.like(self.matrix.error / d, h), _array.like(self.matrix.extent, h)
+        gains, errors = [], []
+        for part in _array.row_slices(h.shape[0], 48 * len(d)):
             ratios = h[part, :] * inverse
-            highest = max(highest, float(xp.max(ratios)))
-            parts.append(_array.to_host(xp.mean(xp.clip(ratios - 1, 0.0, None), axis=1)))
-        gain = np.concatenate(parts)
-        # Errors of the entries, of their quotients with a mean, and of sums of these.
-        terms = len(d) * float(gain.max()) + (len(chosen) + 8) * (1 + highest)
-        error = float((self.matrix.error / d).mean()) * (1 + highest)
-        error += terms * sys.float_info.epsilon
-        gain = np.where(gain > error, gain, 0.0)
-        return gain[dependence.atoms(np.arange(dependence.n_candidates))], error
+            bounds = extent[part, None] * entry + xp.abs(ratios) * relative
+            terms = xp.clip(ratios - 1, 0.0, None)
+            bounds = xp.where(ratios + bounds > 1, bounds, xp.zeros_like(bounds))
+            gains.append(_array.to_host(xp.mean(terms, axis=1)))
+            errors.append(_array.to_host(xp.mean(bounds, axis=1)))
+        gain, error = np.concatenate(gains), np.concatenate(errors)
+        error += (len(d) + 4) * epsilon * gain
+        return np.where(gain > error, gain, 0.0)[of_candidate], error[of_candidate]
+
+    def _mean(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return d(i) over the predictions chosen, and bounds of its errors."""
+        matrix, h = self.matrix, self.matrix.values
+        rows = _array.namespace(h).take(h, _array.like(chosen, h), axis=0)
+        d = np.maximum(_array.to_host(rows), 0.0).mean(axis=0)
+        errors = matrix.extent[chosen].mean() * matrix.error
+        errors += (len(chosen) + 4) * sys.float_info.epsilon * d
+        none = NO_DEPENDENCE * float(matrix.own.max())
+        floor, floor_error = self.ratio_floor * d.mean(), self.ratio_floor * errors.mean()
+        if floor < none:
+            floor, floor_error = none, none * sys.float_info.epsilon
+        return np.where(d > none, d, floor), np.where(d > none, errors, floor_error)

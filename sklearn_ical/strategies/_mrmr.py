@@ -1,16 +1,16 @@
 """Maximum relevance, minimum redundancy (mRMR) on dependence between predictions."""
 
 import numbers
+import sys
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sklearn_ical import _array
-from sklearn_ical._array import Array
 from sklearn_ical._typing import HSICEstimator, Integer, Kernel, Prediction, Real, Seed
 from sklearn_ical._validation import Interval, StrOptions
-from sklearn_ical.dependence import hsic_dual
-from sklearn_ical.objectives.hsic._dependence import Dependence
+from sklearn_ical.objectives.hsic._dependence import Dependence, StepScores, decided
 from sklearn_ical.objectives.hsic._make_dependence import (
     KERNELS,
     check_kernel,
@@ -23,6 +23,9 @@ from sklearn_ical.samplers._base import Draws
 from sklearn_ical.selection._batch import Selection
 from sklearn_ical.selection._maximize import maximize
 from sklearn_ical.strategies._base import BaseQuery, QueryTags
+
+# Of a difference of two products, relative to their magnitudes.
+ROUNDING = 4 * sys.float_info.epsilon
 
 
 class MRMRQuery(BaseQuery):
@@ -123,7 +126,7 @@ class MRMRQuery(BaseQuery):
 
     def _select(self, pool: Pool) -> Selection:
         reference = reference_rows(pool, self.n_reference)
-        dependence = make_dependence(self, pool, np.unique(reference), sums=False)
+        dependence = make_dependence(self, pool, np.unique(reference))
         return maximize(pool, _Difference(dependence, reference, self.redundancy_weight))
 
 
@@ -138,38 +141,46 @@ class _Difference:
         dependence.keep_features(double=True)
         self.dependence = dependence
         self.redundancy_weight = redundancy_weight
-        self.relevant = dependence.reference_kernels([reference])
+        relevant = dependence.reference_kernels([reference])
+        self.relevance = dependence.scores_of(relevant, relevant.duals, double=True)
+        self.redundancy: StepScores | None = None
         self.kernel_sum = np.zeros((dependence.n_draws,) * 2)  # of the batch
         self.size = 0
-        self._set_duals(None)
 
     def gains(self, slots: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the difference for candidates."""
-        dependence = self.dependence
-        self.step_scores = dependence.scores_of(
-            self.relevant, self.duals, double=True, extent=self.extent
-        )
-        row = _array.to_host(dependence.row(self.step_scores, 0))
-        return row[slots] + self.step_scores.offset[0], float(self.step_scores.error[0])
+        """Return the difference for candidates, 0 up to rounding as 0."""
+        relevance, error = self._values(self.relevance, slots)
+        if self.redundancy is None:
+            return relevance, error
+        redundancy, added = self._values(self.redundancy, slots)
+        redundancy = self.redundancy_weight * redundancy
+        largest = float(np.abs(relevance).max() + np.abs(redundancy).max())
+        error += float(self.redundancy_weight) * added + ROUNDING * largest
+        gains = relevance - redundancy
+        return np.where(np.abs(gains) > error, gains, 0.0), error
 
     def exact(self, slots: np.ndarray) -> np.ndarray:
-        """Return the difference, equal for rows that may differ by rounding alone."""
-        return self.dependence.exact(self.step_scores, 0, slots)
+        """Return the difference in fractions, or equal where it may differ by rounding alone."""
+        relevance, errors = self.dependence.exact_values(self.relevance, 0, slots)
+        if self.redundancy is None:
+            return decided(relevance, errors)
+        redundancy, added = self.dependence.exact_values(self.redundancy, 0, slots)
+        weight = float(self.redundancy_weight)
+        if relevance.dtype == object:
+            return relevance - Fraction(weight) * redundancy
+        rounding = ROUNDING * (np.abs(relevance) + weight * np.abs(redundancy))
+        return decided(relevance - weight * redundancy, errors + weight * added + rounding)
 
     def add(self, slot: int) -> None:
         """Add a candidate to the batch."""
         dependence = self.dependence
         self.kernel_sum += _array.to_host(dependence.kernels(np.array([slot])))[0]
         self.size += 1
-        mean = self.kernel_sum / self.size
-        redundant = hsic_dual(mean, estimator=dependence.estimator, weights=dependence.weights)
-        self._set_duals(self.redundancy_weight * _array.like(redundant, self.relevant.duals))
+        kernel_sum = _array.like(self.kernel_sum[None], self.relevance.duals)
+        batch = dependence.summed(kernel_sum, np.array([self.size]))
+        self.redundancy = dependence.scores_of(batch, batch.duals, double=True)
 
-    def _set_duals(self, redundant: Array | None) -> None:
-        """Set the duals that kernels are summed against, and their magnitude."""
-        relevant = self.relevant.duals
-        xp = _array.namespace(relevant)
-        self.duals, self.extent = relevant, xp.abs(relevant)
-        if redundant is not None:
-            self.duals = relevant - redundant
-            self.extent = self.extent + xp.abs(redundant)
+    def _values(self, scores: StepScores, slots: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return mean dependences, and a bound of their errors."""
+        row = _array.to_host(self.dependence.row(scores, 0))
+        return row[slots] + scores.offset[0], float(scores.error[0])

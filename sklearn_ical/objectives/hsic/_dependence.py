@@ -60,11 +60,14 @@ class ReferenceKernels:
         Numbers of reference rows, at least 1.
     duals : float64 array of shape (n_sets, n_draws, n_draws)
         Of the mean reference kernels: see `hsic_dual`.
+    dual_errors : float64 host array of shape (n_sets,)
+        Bounds of the rounding errors of the entries of a dual, summed over the entries.
     """
 
     sums: Array
     sizes: np.ndarray
     duals: Array
+    dual_errors: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -76,13 +79,16 @@ class PairwiseDependence:
     values : float64 array of shape (n_atoms + 1, n_reference)
         An atom is a distinct prediction; the last row is that of candidates whose draws all agree.
     error : float64 host array of shape (n_reference,)
-        Bound of the rounding error of a value.
+        Bound of the rounding error of a value, for a prediction of extent 1.
+    extent : float64 host array of shape (n_atoms + 1,)
+        Factors of `error`: the largest entry of each distinct prediction's kernel.
     own : float64 host array of shape (n_reference,)
         The dependence of each reference row on itself.
     """
 
     values: Array
     error: np.ndarray
+    extent: np.ndarray
     own: np.ndarray
 
 
@@ -137,28 +143,50 @@ class Dependence(ABC):
         """Return the kernels of some candidates, up to an added constant, (n, m, m), float64."""
 
     @abstractmethod
-    def exact(self, step_scores: StepScores, step: int, candidates: np.ndarray) -> np.ndarray:
-        """Return sortable scores of slots among the candidates; `values` gives their unit."""
+    def exact(
+        self, step_scores: StepScores, step: int, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scores of slots among the candidates, and bounds of their rounding errors.
+
+        Scores are float64, or integers without errors; `values` gives their unit.
+        """
 
     @abstractmethod
     def exact_self(
         self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
-    ) -> np.ndarray:
-        """Return the dependence of candidates on themselves, in the unit of `exact`.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dependence of candidates on themselves, as `exact` does.
 
-        `adjust` is as in :meth:`matrix`.
+        `adjust` is as in :meth:`pairwise`.
         """
 
     def values(self, scores: np.ndarray, size: int) -> np.ndarray:
         """Turn exact scores against `size` reference rows into estimates of HSIC, float64."""
         return scores
 
+    def exact_values(
+        self, step_scores: StepScores, step: int, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return `exact` as estimates of HSIC: float64, or fractions without errors."""
+        return self.exact(step_scores, step, candidates)
+
     def without_self(
-        self, scores: np.ndarray, self_scores: np.ndarray, counts: np.ndarray, size: int
-    ) -> np.ndarray:
-        """Return mean scores over the reference rows that are not the candidate itself."""
+        self,
+        scores: tuple[np.ndarray, np.ndarray],
+        self_scores: tuple[np.ndarray, np.ndarray],
+        counts: np.ndarray,
+        size: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean scores over the reference rows that are not the candidate itself.
+
+        Scores come with bounds of their errors; `counts` is how many of `size` rows are left out.
+        """
         left = size - counts
-        return np.where(left > 0, (size * scores - counts * self_scores) / np.maximum(left, 1), 0.0)
+        parts = size * scores[0], counts * self_scores[0]
+        rounding = 4 * sys.float_info.epsilon * (np.abs(parts[0]) + np.abs(parts[1]))
+        errors = size * scores[1] + counts * self_scores[1] + rounding
+        less, errors = (parts[0] - parts[1], errors) / np.maximum(left, 1)
+        return np.where(left > 0, less, 0.0), np.where(left > 0, errors, 0.0)
 
     @property
     def n_pairs(self) -> int:
@@ -197,7 +225,8 @@ class Dependence(ABC):
         dtype = xp.float64 if double or not tame.all() else xp.float32
         values, largest = self._product(xp.astype(weights, dtype), offset)
         summed = (weights, offset) if extent is None else self._folded(extent)
-        error = self._error(*summed, largest, dtype)
+        error = largest * (self._error(*summed, dtype) + references.dual_errors)
+        values, offset, error = self.settle_steps(values, offset, error, references.sizes)
         return StepScores(values, offset, error, duals, references)
 
     def keep_features(self, *, double: bool) -> None:
@@ -220,7 +249,7 @@ class Dependence(ABC):
         """
         size = max(1, _array.working_bytes() // 4 // (40 * self.n_draws**2))
         values: Any = None
-        error, self_scores = [], []
+        error, self_scores, extent = [], [], np.zeros(self.n_atoms + 1)
         for start in range(0, len(reference), size):
             columns = slice(start, min(start + size, len(reference)))
             summary = self.reference_kernels(
@@ -233,28 +262,38 @@ class Dependence(ABC):
             if values is None:
                 shape = (self.n_atoms + 1, len(reference))
                 values = xp.zeros(shape, dtype=xp.float64, device=_array.device(duals))
-            largest, shift = 0.0, _array.like(offset, duals)
+            shift = _array.like(offset, duals)
             for atoms, features in self.feature_chunks(double=True):
                 _array.matmul_into(values, (atoms, columns), features.T, weights.T)
                 values[atoms, columns] += shift
-                largest = max(largest, self.largest_feature(features))
-            error.append(self._error(weights, offset, largest, xp.float64))
-        return PairwiseDependence(
-            *self.settle(values, np.concatenate(error)), np.concatenate(self_scores)
-        )
+                extent[atoms] = self.extents(features)
+            error.append(self._error(weights, offset, xp.float64) + summary.dual_errors)
+        values, bounds = self.settle(values, np.concatenate(error))
+        return PairwiseDependence(values, bounds, extent, np.concatenate(self_scores))
 
     def settle(self, values: Array, error: np.ndarray) -> tuple[Array, np.ndarray]:
         """Return scores and the bound of their errors, without rounding where it can be removed."""
         return values, error
+
+    def settle_steps(
+        self, values: Array, offset: np.ndarray, error: np.ndarray, sizes: np.ndarray
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Return the values, offsets and errors of `StepScores` likewise."""
+        return values, offset, error
 
     def reference_kernels(self, references: list[np.ndarray]) -> ReferenceKernels:
         """Sum the kernels of each reference set, and center their means."""
         pairs, n_added = self.pair_sums(references)
         sizes = np.array([max(len(rows), 1) for rows in references])
         ends = None if self.diagonal else _array.like(n_added * self.diagonal_value, pairs)
-        sums = unfold_pairs(pairs, ends, self.n_draws)
-        duals = self._duals(sums, _array.like(sizes.astype(np.float64), pairs))
-        return ReferenceKernels(sums, sizes, duals)
+        return self.summed(unfold_pairs(pairs, ends, self.n_draws), sizes)
+
+    def summed(self, sums: Array, sizes: np.ndarray) -> ReferenceKernels:
+        """Center the means of sums of so many kernels, (n_sets, m, m) and (n_sets,)."""
+        xp = _array.namespace(sums)
+        duals = self._duals(sums, _array.like(sizes.astype(np.float64), sums))
+        largest = _array.to_host(xp.max(xp.abs(sums), axis=(1, 2))) / sizes
+        return ReferenceKernels(sums, sizes, duals, self.dual_error(largest))
 
     def mean_kernel(self) -> np.ndarray:
         """Return the mean kernel of the candidates on the host, up to an added constant."""
@@ -275,14 +314,23 @@ class Dependence(ABC):
             offset = _array.to_host(trace) * self.diagonal_value
         return pair_weights(duals, diagonal=self.diagonal), offset
 
-    def _error(self, weights: Array, offset: np.ndarray, largest: float, dtype: Any) -> np.ndarray:
-        """Bound the rounding of products of weights with features of at most `largest`.
+    def dual_error(self, largest: np.ndarray) -> np.ndarray:
+        """Bound the rounding errors of duals of kernels up to `largest`, summed over entries.
+
+        Centering adds up to five means of m entries, and weights of pairs have a sum of at most 3.
+        """
+        return 16 * (self.n_draws + 8) * sys.float_info.epsilon * largest
+
+    def _error(self, weights: Array, offset: np.ndarray, dtype: Any) -> np.ndarray:
+        """Bound the rounding of products of weights with kernels of extent 1.
 
         An inner product of n terms is off by at most n roundings of the sum of magnitudes; the
         terms themselves and the last column add a few more.
         """
         xp = _array.namespace(weights)
-        magnitude = _array.to_host(xp.sum(xp.abs(weights), axis=1)) * largest + np.abs(offset)
+        magnitude = _array.to_host(xp.sum(xp.abs(weights), axis=1))
+        if self.diagonal_value != 0:
+            magnitude = magnitude + np.abs(offset / self.diagonal_value)
         return (self.n_pairs + 8) * float(xp.finfo(dtype).eps) * magnitude
 
     def _duals(self, sums: Array, sizes: Array) -> Array:
@@ -303,19 +351,23 @@ class Dependence(ABC):
         largest, double = 0.0, weights.dtype == xp.float64
         for atoms, features in self._kept or self.feature_chunks(double=double):
             _array.matmul_into(values, (slice(0, values.shape[0]), atoms), weights, features)
-            largest = max(largest, self.largest_feature(features))
+            largest = max(largest, float(self.extents(features).max()))
         return values, largest
 
-    def largest_feature(self, features: Array) -> float:
-        """Return a bound of the magnitude of the features."""
+    def extents(self, features: Array) -> np.ndarray:
+        """Return bounds of the kernels of features (n_pairs, n), also on the diagonal, (n,)."""
         xp = _array.namespace(features)
-        return float(xp.max(xp.abs(features)))
+        largest = _array.to_host(xp.max(xp.abs(features), axis=0))
+        return largest if self.diagonal else np.maximum(largest, abs(self.diagonal_value))
 
-    def merged(self, scores: np.ndarray, step_scores: StepScores, step: int) -> np.ndarray:
-        """Make float64 scores of one step equal where they may differ by rounding alone."""
-        xp = _array.namespace(step_scores.values)
-        single = float(xp.finfo(step_scores.values.dtype).eps)
-        return merge_ties(scores, float(step_scores.error[step]) * sys.float_info.epsilon / single)
+    def _weighed(
+        self, kernels: np.ndarray, duals: np.ndarray, dual_error: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum products of host kernels and duals, (n, m, m), and bound the rounding errors."""
+        products = (kernels * duals).reshape(len(kernels), -1)
+        extent = np.abs(products).sum(axis=1)
+        errors = (products.shape[1] + 8) * sys.float_info.epsilon * extent
+        return np.sum(products, axis=1), errors + dual_error * _largest(kernels)
 
     def row(self, step_scores: StepScores, step: int) -> Array:
         """Return one step's values of all candidates, `offset` left out."""
@@ -327,6 +379,19 @@ class Dependence(ABC):
     def atoms(self, candidates: np.ndarray) -> np.ndarray:
         """Return which atom each of some slots among the candidates is."""
         return candidates if self.atom_of is None else self.atom_of[candidates]
+
+
+def decided(scores: np.ndarray, errors: np.ndarray) -> np.ndarray:
+    """Return sortable scores: 0 or equal where they may be, up to their errors."""
+    if scores.dtype.kind != "f":  # integers or fractions
+        return scores
+    return merge_ties(np.where(np.abs(scores) > errors, scores, 0.0), errors)
+
+
+def _largest(kernels: np.ndarray) -> np.ndarray:
+    """Return the largest magnitude in each kernel, (n, m, m) -> (n,)."""
+    largest: np.ndarray = np.abs(kernels).max(axis=(1, 2))
+    return largest
 
 
 def multiplicities(references: list[np.ndarray], rows: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Scores of label samples: delta kernels of distinct label patterns, decided in integers."""
 
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -104,54 +105,78 @@ class LabelDependence(Dependence):
         for where in _array.row_slices(self.n_atoms, 8 * self.n_pairs):
             yield where, label_features(self.patterns[where, :], dtype)
 
-    def largest_feature(self, features: Array) -> float:
-        return 1.0
+    def extents(self, features: Array) -> np.ndarray:
+        return np.ones(features.shape[1])
 
     def kernels(self, candidates: np.ndarray) -> Array:
         rows = _array.like(candidates, self.labels)
         return delta_kernel(_array.namespace(self.labels).take(self.labels, rows, axis=0))
 
-    def exact(self, step_scores: StepScores, step: int, candidates: np.ndarray) -> np.ndarray:
-        if not self.integers:
-            duals = _array.to_host(step_scores.duals[step, ...])
-            scores = self._by_pattern(candidates, lambda labels: _weigh_agreement(labels, duals))
-            return self.merged(scores, step_scores, step)
-        sums = np.rint(_array.to_host(step_scores.references.sums[step, ...])).astype(np.int64)
-        return self._by_pattern(
-            candidates, lambda labels: integer_hsic(labels, sums, self.estimator)
-        )
+    def exact(
+        self, step_scores: StepScores, step: int, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self.integers:
+            sums = np.rint(_array.to_host(step_scores.references.sums[step, ...])).astype(np.int64)
+            scores = self._by_pattern(
+                candidates, lambda labels: integer_hsic(labels, sums, self.estimator)
+            )
+            return scores, np.zeros(len(candidates))
+        duals = _array.to_host(step_scores.duals[step, ...])[None]
+        dual_error = step_scores.references.dual_errors[step]
+        return self._by_pattern(candidates, lambda labels: self._agree(labels, duals, dual_error))
 
     def exact_self(
         self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
-    ) -> np.ndarray:
-        def score(labels: np.ndarray) -> np.ndarray:
-            if self.integers:
-                return integer_self_hsic(labels, self.estimator)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        if self.integers:
+            scores = self._by_pattern(
+                candidates, lambda labels: integer_self_hsic(labels, self.estimator)
+            )
+            return scores, np.zeros(len(candidates))
+
+        def score(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             agree = (labels[:, :, None] == labels[:, None, :]).astype(np.float64)
             duals = hsic_dual(agree, estimator=self.estimator, weights=self.weights)
-            if adjust is not None:
-                duals = adjust(duals)
-            return np.sum((agree * duals).reshape(len(labels), -1), axis=1)
+            duals = duals if adjust is None else adjust(duals)
+            return self._agree(labels, duals, self.dual_error(np.ones(1)))
 
         return self._by_pattern(candidates, score)
 
+    def exact_values(
+        self, step_scores: StepScores, step: int, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scores, errors = self.exact(step_scores, step, candidates)
+        if not self.integers:
+            return scores, errors
+        unit = int(step_scores.references.sizes[step]) * self._integer_unit()
+        return np.array([Fraction(int(score), unit) for score in scores], dtype=object), errors
+
     def without_self(
-        self, scores: np.ndarray, self_scores: np.ndarray, counts: np.ndarray, size: int
-    ) -> np.ndarray:
+        self,
+        scores: tuple[np.ndarray, np.ndarray],
+        self_scores: tuple[np.ndarray, np.ndarray],
+        counts: np.ndarray,
+        size: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
         if not self.integers:
             return super().without_self(scores, self_scores, counts, size)
         # Scores are sums over the reference rows; what is left is scaled to stand for all of them.
-        return np.array(
-            [
-                Fraction(size * (int(s) - int(c) * int(h)), max(size - int(c), 1))
-                for s, h, c in zip(scores, self_scores, counts, strict=True)
-            ],
-            dtype=object,
-        )
+        fractions = [
+            Fraction(size * (int(s) - int(c) * int(h)), max(size - int(c), 1))
+            for s, h, c in zip(scores[0], self_scores[0], counts, strict=True)
+        ]
+        return np.array(fractions, dtype=object), scores[1]
 
-    def _by_pattern(
-        self, candidates: np.ndarray, score: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
+    def _agree(
+        self, labels: np.ndarray, duals: np.ndarray, dual_error: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum duals over the draws that agree, constants exactly 0, and bound the errors."""
+        agree = labels[:, :, None] == labels[:, None, :]
+        varied = ~agree.all(axis=(1, 2))
+        scores, errors = self._weighed(agree, duals, dual_error)
+        return np.where(varied, scores, 0.0), np.where(varied, errors, 0.0)
+
+    def _by_pattern(self, candidates: np.ndarray, score: Callable[[np.ndarray], Any]) -> Any:
         """Score each pattern of labels once, in working chunks on the host."""
         if self.atom_of is None or len(candidates) == 1:
             patterns, inverse = candidates, np.arange(len(candidates))
@@ -165,6 +190,8 @@ class LabelDependence(Dependence):
             rows = _array.like(patterns[part], self.labels)
             labels = _array.namespace(rows).take(self.labels, rows, axis=0)
             parts.append(score(_array.to_host(labels)))
+        if isinstance(parts[0], tuple):
+            return tuple(np.concatenate(each)[inverse] for each in zip(*parts, strict=True))
         return np.concatenate(parts)[inverse]
 
     def values(self, scores: np.ndarray, size: int) -> np.ndarray:
@@ -181,17 +208,21 @@ class LabelDependence(Dependence):
         largest = xp.maximum(xp.max(values, axis=0), -xp.min(values, axis=0))
         return values, float(xp.finfo(values.dtype).eps) * _array.to_host(largest)
 
+    def settle_steps(
+        self, values: Array, offset: np.ndarray, error: np.ndarray, sizes: np.ndarray
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
+        xp, units = _array.namespace(values), sizes * float(self._integer_unit())
+        if not self.integers or values.dtype != xp.float64 or (error * units).max() > 0.25:
+            return values, offset, error
+        scale = _array.like(units, values)[:, None]
+        values = xp.round((values + _array.like(offset, values)[:, None]) * scale) / scale
+        largest = _array.to_host(xp.max(xp.abs(values), axis=1))
+        return values, np.zeros_like(offset), sys.float_info.epsilon * largest
+
     def _integer_unit(self) -> int:
         """Return what the integers are multiples of: 1 over this in HSIC."""
         m = self.n_draws
         return m**4 if self.estimator == "biased" else (m - 1) * (m - 2) * m * (m - 3)
-
-
-def _weigh_agreement(labels: np.ndarray, duals: np.ndarray) -> np.ndarray:
-    """Sum the dual over the draws that agree, one point after the other, constants exactly 0."""
-    agree = labels[:, :, None] == labels[:, None, :]
-    scores = np.sum((agree * duals).reshape(len(labels), -1), axis=1)
-    return np.where(agree.all(axis=(1, 2)), 0.0, scores)
 
 
 def _agreeing_labels(labels: Array) -> np.ndarray:

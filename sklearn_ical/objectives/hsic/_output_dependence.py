@@ -1,6 +1,7 @@
 """Scores of probability vectors and real predictions: any kernel, decided in float64."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -113,17 +114,20 @@ class OutputDependence(Dependence):
             ends = _array.like(np.full(len(candidates), self.diagonal_value), features)
         return unfold_pairs(features, ends, self.n_draws)
 
-    def exact(self, step_scores: StepScores, step: int, candidates: np.ndarray) -> np.ndarray:
+    def exact(
+        self, step_scores: StepScores, step: int, candidates: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         dual = _array.to_host(step_scores.duals[step, ...])[None]
-        scores = self._host_scores(candidates, lambda kernels: dual)
-        return self.merged(scores, step_scores, step)
+        error = step_scores.references.dual_errors[step]
+        return self._host_scores(candidates, lambda kernels: (dual, error))
 
     def exact_self(
         self, candidates: np.ndarray, adjust: Callable[[Array], Array] | None = None
-    ) -> np.ndarray:
-        def own_dual(kernels: np.ndarray) -> np.ndarray:
+    ) -> tuple[np.ndarray, np.ndarray]:
+        def own_dual(kernels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             duals = hsic_dual(kernels, estimator=self.estimator, weights=self.weights)
-            return duals if adjust is None else adjust(duals)
+            errors = self.dual_error(np.abs(kernels).max(axis=(1, 2)))
+            return duals if adjust is None else adjust(duals), errors
 
         return self._host_scores(candidates, own_dual)
 
@@ -170,14 +174,15 @@ class OutputDependence(Dependence):
         return super().largest_feature(features) * float(self._magnified.max())
 
     def _host_scores(
-        self, candidates: np.ndarray, dual: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Sum kernels against their duals in float64 on the host, each row in the same order.
+        self, candidates: np.ndarray, dual: Callable[[np.ndarray], tuple[np.ndarray, Any]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum kernels against their duals in float64 on the host, and bound the errors.
 
-        Equal rows are scored once, so they tie; constant kernels score exactly 0.
+        `dual` returns the duals of kernels with bounds of their errors. Equal rows are scored once,
+        so they tie; constant kernels score exactly 0.
         """
 
-        def score(samples: PredictionSamples) -> np.ndarray:
+        def score(samples: PredictionSamples) -> tuple[np.ndarray, np.ndarray]:
             values = np.ascontiguousarray(_array.to_host(samples.values)) + 0  # no negative zero
             packed = values.reshape(len(values), -1)
             packed = packed.view(np.dtype((np.void, packed.dtype.itemsize * packed.shape[1])))
@@ -187,8 +192,9 @@ class OutputDependence(Dependence):
             )
             ends = None if self.diagonal else np.full(len(first), self.diagonal_value)
             kernels = unfold_pairs(features, ends, self.n_draws)
-            scores = np.sum((kernels * dual(kernels)).reshape(len(first), -1), axis=1)
-            return np.where(constant, 0.0, scores)[inverse]
+            scores, errors = self._weighed(kernels, *dual(kernels))
+            scores, errors = np.where(constant, 0.0, scores), np.where(constant, 0.0, errors)
+            return scores[inverse], errors[inverse]
 
         positions = self.candidates[candidates]
         return self.predictions.map(score, positions, row_bytes=3 * self.row_bytes)
