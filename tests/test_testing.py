@@ -515,6 +515,49 @@ class WeightsLeftOut(Spread):
         return super().utilities(equal, allowed)
 
 
+class WeightsSquared(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        if samples.weights is None:
+            return super().utilities(samples, allowed)
+        weights = samples.weights**2 / np.sum(samples.weights**2)
+        squared = PredictionSamples(samples.values, samples.kind, weights=weights)
+        return super().utilities(squared, allowed)
+
+
+class UnitsOverflow(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return super().utilities(samples, allowed) ** 2
+
+
+class UnitsWithJitter(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        return super().utilities(samples, allowed) + 1e-12
+
+
+class UnitsOfFeaturesWithJitter(Remote):
+    def distances(self, rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        return super().distances(rows, centers) + 1e-12
+
+
+class GainsTieTooWidely(Spread):
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        utilities = super().utilities(samples, allowed)
+        best = utilities[allowed].max()
+        return np.where(utilities >= 0.75 * best, best, utilities)
+
+
+class TiesOfReferencesByRounding(Spread):
+    """It compares with reference rows, so that it is not deterministic without them."""
+
+    def query_tags(self) -> Any:
+        tags = vars(super().query_tags())
+        return SimpleNamespace(**{**tags, "deterministic": False, "uses": ("reference",)})
+
+    def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
+        return super().utilities(samples, allowed) * (1 + 1e-14 * np.arange(samples.n_points))
+
+
 class ChunksStandardised(Spread):
     def utilities(self, samples: PredictionSamples, allowed: np.ndarray) -> np.ndarray:
         utilities = super().utilities(samples, allowed)
@@ -631,6 +674,7 @@ BROKEN = {
         UtilitiesInShortFloats(),
         UtilitiesChangePicks(),
     ],
+    "check_gains": [GainsTieTooWidely()],
     "check_candidate_forms": [FormsMaskAsPositions()],
     "check_candidates_limit_picks_only": [LimitChangesScale()],
     "check_bad_candidates": [BadCandidatesFromBehind()],
@@ -686,8 +730,10 @@ BROKEN = {
     "check_permuted_rows": [PermutedRowsCount()],
     "check_permuted_draws": [PermutedDrawsCount()],
     "check_permuted_classes": [PermutedClassesCount()],
-    "check_ties": [TiesByRounding()],
-    "check_weighted_draws": [WeightsLeftOut()],
+    "check_ties": [TiesByRounding(), TiesOfReferencesByRounding()],
+    "check_weighted_draws": [WeightsLeftOut(), WeightsSquared()],
+    "check_units_of_values": [UnitsOverflow(), UnitsWithJitter()],
+    "check_units_of_features": [UnitsOfFeaturesWithJitter()],
     "check_chunks": [ChunksStandardised()],
     "check_models": [ModelsWithoutSteps(), ModelsWithDraws()],
     "check_predictions_as_model": [DrawsRefused()],

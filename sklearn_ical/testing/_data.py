@@ -220,11 +220,20 @@ def reference_positions(strategy: Any, n_points: int, seed: int = 4) -> np.ndarr
     One set per step, (n_steps, r), if there is a parameter `resample`; else the set of the whole
     batch, (r,).
     """
+    shape = (*_reference_steps(strategy, BATCH), 6)
+    return np.random.default_rng(seed).integers(n_points, size=shape)
+
+
+def all_positions(strategy: Any, n_points: int, batch_size: int) -> np.ndarray:
+    """Return each position once as the reference set, or as that of each step."""
+    steps = _reference_steps(strategy, batch_size)
+    return np.broadcast_to(np.arange(n_points), (*steps, n_points))
+
+
+def _reference_steps(strategy: Any, batch_size: int) -> tuple[int, ...]:
+    """Return (n_steps,) if each step has a reference set, () if the batch has one."""
     steps = {name.split("__")[-1]: value for name, value in strategy.get_params().items()}
-    if "resample" not in steps:
-        return np.random.default_rng(seed).integers(n_points, size=6)
-    n_steps = -(-BATCH // steps.get("step_size", 1))
-    return np.random.default_rng(seed).integers(n_points, size=(n_steps, 6))
+    return (-(-batch_size // steps.get("step_size", 1)),) if "resample" in steps else ()
 
 
 def fixed_options(strategy: Any, problem: Problem) -> dict[str, Any] | None:
@@ -233,12 +242,22 @@ def fixed_options(strategy: Any, problem: Problem) -> dict[str, Any] | None:
     Without the tag `deterministic`, they may fix the reference rows, if nothing else is random: if
     `random_state` then has no effect.
     """
+    positions = reference_positions(strategy, problem.source.n_points)
+    return fixed_by(strategy, problem, positions, BATCH)
+
+
+def fixed_by(
+    strategy: Any, problem: Problem, positions: np.ndarray, batch_size: int
+) -> dict[str, Any] | None:
+    """Return options under which picks depend only on what is read, with these reference rows."""
     if strategy.query_tags().deterministic:
         return {}
     if not uses(strategy, "reference"):
         return None
-    options = {"reference": reference_positions(strategy, problem.source.n_points)}
-    picks = {tuple(choose(seeded(strategy, seed), problem, **options)) for seed in range(3)}
+    options = {"reference": positions}
+    picks = {
+        tuple(choose(seeded(strategy, seed), problem, batch_size, **options)) for seed in range(3)
+    }
     return options if len(picks) == 1 else None
 
 

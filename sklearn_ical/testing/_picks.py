@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 
 from sklearn_ical.exceptions import BatchClippedWarning
+from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.testing._data import (
     BATCH,
     N_POOL,
+    Problem,
     ask,
     choose,
     kinds,
@@ -187,3 +189,42 @@ def check_utilities(strategy: Any) -> None:
                 np.arange(n_pool), np.arange(n_pool) if candidates is None else candidates
             )
             require_rows(rows, picks, allowed, strategy.query_tags().utilities == "gain", name)
+
+
+def check_gains(strategy: Any) -> None:
+    """Check that only equal gains tie, so that no gain of 0 precedes a positive one."""
+    if strategy.query_tags().utilities != "gain":
+        return
+    for kind in kinds(strategy):
+        problem = _half_certain(samples_problem(strategy, kind))
+        picks, rows = choose(seeded(strategy), problem, return_utilities=True)
+        for t, row in enumerate(rows):
+            tied = np.flatnonzero(row == np.nanmax(row))
+            alone = [_alone(strategy, problem, picks[:t], x) for x in tied]
+            gains = np.array([gain for gain in alone if gain is not None])
+            require(
+                np.ptp(gains) <= 1e-9 * np.nanmax(np.abs(rows)) if len(gains) else True,
+                f"Expected equal gains of the rows {tied.tolist()}, which tie at pick {t} ({kind} "
+                f"samples). Got {gains.tolist()} for each of them alone. Ties are broken by "
+                "position, so that rows without any gain may precede others.",
+            )
+
+
+def _half_certain(problem: Problem) -> Problem:
+    """Return a problem whose first rows, half of them, have draws that all agree."""
+    values = np.array(problem.source.values)
+    half = len(values) // 2
+    values[:half] = values[:half, :1]
+    return problem.with_source(PredictionSamples(values, problem.source.kind))
+
+
+def _alone(strategy: Any, problem: Problem, before: np.ndarray, row: int) -> float | None:
+    """Return the gain of a row after these picks if no other may be picked; None if unknown."""
+    picks, rows = choose(
+        seeded(strategy),
+        problem,
+        len(before) + 1,
+        candidates=np.append(before, row),
+        return_utilities=True,
+    )
+    return float(rows[-1, row]) if np.array_equal(picks, np.append(before, row)) else None

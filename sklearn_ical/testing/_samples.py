@@ -16,8 +16,11 @@ from sklearn_ical.samples import PredictionSamples
 from sklearn_ical.testing._data import (
     BATCH,
     N_POOL,
+    Problem,
+    all_positions,
     ask,
     choose,
+    fixed_by,
     fixed_options,
     has_ties,
     kinds,
@@ -109,14 +112,17 @@ def check_min_draws(strategy: Any) -> None:
 
 
 def check_weighted_draws(strategy: Any) -> None:
-    """Check that draw weights count as repeated draws do, or raise, by name."""
+    """Check that draw weights count as repeated draws do, 0 as a missing draw, or raise, by name.
+
+    Strategies for which equal draws are not the same as one, as they draw a label from each of
+    them, need not treat weights like repetitions.
+    """
     for kind in predicted_kinds(strategy):
         problem = samples_problem(strategy, kind)
         values = problem.source.values
-        counts = np.random.default_rng(6).integers(1, 4, size=values.shape[1])
+        counts = np.random.default_rng(6).integers(0, 4, size=values.shape[1])
         weights = counts / counts.sum()
         weighted = problem.with_source(PredictionSamples(values, kind, weights=weights))
-        explicit = problem.with_source(PredictionSamples(values.repeat(counts, axis=1), kind))
         try:
             picks = choose(seeded(strategy), weighted)
         except ValueError as err:
@@ -126,14 +132,40 @@ def check_weighted_draws(strategy: Any) -> None:
             )
             continue
         require_valid(picks, BATCH, np.arange(len(values)), f"from weighted {kind} samples")
-        options = fixed_options(strategy, explicit)
-        if options is not None and not has_ties(seeded(strategy), explicit, **options):
-            require_same(
-                choose(seeded(strategy), weighted, **options),
-                choose(seeded(strategy), explicit, **options),
-                f"from weights as from repeated draws ({kind} samples)",
-                "Ensembles weight their members; without the weights the posterior is wrong.",
-            )
+        options = fixed_options(strategy, problem)
+        if options is None or not _same_first_step(
+            strategy, problem, _repeated(problem, np.full_like(counts, 2)), options
+        ):
+            continue
+        explicit = _repeated(problem, counts)
+        why = "Ensembles weight their members; without the weights the posterior is wrong."
+        require(
+            _same_first_step(strategy, weighted, explicit, options),
+            f"Expected the utilities of repeated draws from weighted ones ({kind} samples). {why}",
+        )
+        if not has_ties(seeded(strategy), explicit, **options):
+            picks = choose(seeded(strategy), weighted, **options)
+            expected = choose(seeded(strategy), explicit, **options)
+            what = f"from weights as from repeated draws ({kind} samples)"
+            require_same(picks, expected, what, why)
+
+
+def _repeated(problem: Problem, counts: np.ndarray) -> Problem:
+    """Return a problem with repeated draws."""
+    values = problem.source.values.repeat(counts, axis=1)
+    return problem.with_source(PredictionSamples(values, problem.source.kind))
+
+
+def _same_first_step(
+    strategy: Any, problem: Problem, other: Problem, options: dict[str, Any]
+) -> bool:
+    """Return whether the utilities of the first step are the same, up to rounding."""
+    ours, theirs = (
+        choose(seeded(strategy), each, return_utilities=True, **options)[1][0]
+        for each in (problem, other)
+    )
+    largest = np.nanmax(np.abs(theirs))
+    return np.allclose(ours, theirs, rtol=1e-6, atol=1e-9 * largest, equal_nan=True)
 
 
 def check_backends(strategy: Any) -> None:
@@ -189,14 +221,17 @@ def check_degenerate_predictions(strategy: Any) -> None:
 
 def check_ties(strategy: Any) -> None:
     """Check that among rows of equal utility the lowest position is picked."""
-    tags = strategy.query_tags()
-    if not tags.deterministic or tags.utilities != "gain":
+    if strategy.query_tags().utilities != "gain":
         return
     for kind in kinds(strategy):
         usual = samples_problem(strategy, kind)
         original = np.random.default_rng(5).permutation(np.repeat(np.arange(4), 4))
         problem = usual.take(original)
-        picks = choose(seeded(strategy), problem, 10)
+        everything = all_positions(strategy, len(original), 2 * BATCH)
+        options = fixed_by(strategy, problem, everything, 2 * BATCH)
+        if options is None:
+            continue
+        picks = choose(seeded(strategy), problem, 2 * BATCH, **options)
         for row in range(4):
             picked = picks[original[picks] == row]
             copies = np.flatnonzero(original == row)[: len(picked)]

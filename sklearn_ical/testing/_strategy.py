@@ -51,6 +51,7 @@ from sklearn_ical.testing._picks import (
     check_candidate_forms,
     check_candidates_limit_picks_only,
     check_empty_pool,
+    check_gains,
     check_picks,
     check_repeated_rows,
     check_utilities,
@@ -77,6 +78,7 @@ from sklearn_ical.testing._samples import (
     check_ties,
     check_weighted_draws,
 )
+from sklearn_ical.testing._units import check_units_of_features, check_units_of_values
 
 STRATEGY_CHECKS = named(
     check_tags,
@@ -90,6 +92,7 @@ STRATEGY_CHECKS = named(
     check_deterministic_tag,
     check_picks,
     check_utilities,
+    check_gains,
     check_candidate_forms,
     check_candidates_limit_picks_only,
     check_bad_candidates,
@@ -123,6 +126,8 @@ STRATEGY_CHECKS = named(
     check_permuted_classes,
     check_ties,
     check_weighted_draws,
+    check_units_of_values,
+    check_units_of_features,
     check_chunks,
     check_models,
     check_predictions_as_model,
@@ -169,6 +174,9 @@ def check_strategy(strategy: Any) -> None:
     features, are passed, too, and must be ignored. Reference positions are one set for the batch,
     (r,), or, where there is a parameter `resample`, one for each step, (n_steps, r). A parameter
     `features` must also accept None, for the rows themselves, and a function.
+
+    Draw weights have the effect of repeated draws, or raise a ValueError that names them; real
+    predictions and features may be in any unit, such as 1e-100 or 1e100.
 
     Examples
     --------

@@ -46,6 +46,10 @@ def _draws_labels(problem: Problem) -> bool:
     return problem.samples.kind == "proba" and _has("prediction", "sampled")(problem)
 
 
+def _expects_labels(problem: Problem) -> bool:
+    return problem.samples.kind == "proba" and _has("prediction", "expected")(problem)
+
+
 def _starts_at_random(problem: Problem) -> bool:
     starts = _is("FarthestFirstQuery")(problem) or _has("first", "random")(problem)
     return starts and "X_labeled" not in problem.options
@@ -53,6 +57,7 @@ def _starts_at_random(problem: Problem) -> bool:
 
 EXCEPTIONS: list[tuple[str, Callable[[Problem], bool], str]] = [
     ("draws", _draws_labels, "labels are drawn for each draw"),
+    ("draws", _expects_labels, "a kernel compares one label of each draw with itself"),
     ("draws", _has("n_configurations", 20), "configurations of labels are drawn"),
     ("draws", _has("n_projections", 5), "projections are the first draws"),
     ("units", _unit_of_entropy, "the entropy of a density depends on the unit"),
