@@ -96,8 +96,7 @@ class OutputDependence(Dependence):
                 features = xp.take(
                     features, _array.like(np.flatnonzero(~constant), features), axis=0
                 )
-                if len(self._magnified) == len(constant):
-                    self._magnified = self._magnified[~constant]
+                self._magnified = self._magnified[~constant]
             stop = start + features.shape[0]
             atom_of[where][~constant] = np.arange(start, stop)
             if stop > start:
@@ -143,6 +142,7 @@ class OutputDependence(Dependence):
         agree = xp.all(y == y[:, :1, :], axis=(1, 2))
         if self.expected:  # labels drawn from equal probabilities agree only if these are certain
             agree = agree & (xp.max(y[:, 0, :], axis=1) == 1)
+        self._magnified = np.ones(samples.n_points)
         if tau:
             y = self._in_label_units(y, samples)
         elif self.scale is not None:
@@ -171,7 +171,7 @@ class OutputDependence(Dependence):
         return xp.matmul(y, roots)
 
     def largest_feature(self, features: Array) -> float:
-        return super().largest_feature(features) * float(self._magnified.max())
+        return super().largest_feature(features) * float(self._magnified.max(initial=1.0))
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], tuple[np.ndarray, Any]]
