@@ -17,8 +17,8 @@ CHUNK_BYTES = 16 * 2**20
 # Numbers up to 2**64 and down to 2**-64 can be raised to the fourth power, and such powers added up
 # and compared to the last digit, far within float64.
 EASY_EXPONENT = 64
-# Factors of numbers, 2**1000 at most, are themselves numbers of float64.
-MOST_EXPONENT = 1000
+# Of their factors: with it the largest and the smallest number of float64 are in that range too.
+MOST_EXPONENT = 1020
 
 
 def is_array(x: Any) -> bool:

@@ -5,7 +5,14 @@ Which points are chosen by it is up to the strategies.
 
 import numpy as np
 
-from sklearn_ical._array import Array, namespace, to_host, weighted_mean
+from sklearn_ical._array import (
+    Array,
+    largest,
+    namespace,
+    range_factor,
+    to_host,
+    weighted_mean,
+)
 from sklearn_ical._validation import check_weights
 from sklearn_ical.dependence._entropy import _check_draw_weights, _check_samples, _deviations
 
@@ -118,6 +125,7 @@ def ledoit_wolf_shrinkage(
             "gram must have shape (n_outputs, n_draws, n_draws). Got shape "
             f"{host.shape} in ledoit_wolf_shrinkage."
         )
+    host = host * range_factor(largest(host))  # the result has no unit
     n_draws = host.shape[1]
     w = np.full(n_draws, 1 / n_draws) if weights is None else check_weights(weights, n_draws)
     norms = np.diagonal(host, axis1=1, axis2=2)  # (n_outputs, n_draws), w_k |draw k|^2

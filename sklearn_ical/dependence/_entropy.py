@@ -256,7 +256,8 @@ def gaussian_bald(values: Array, *, weights: Array | None = None, noise_variance
 
     Half the log of the total variance less half the mean log of the noise variance, summed over
     the targets: the mixture over the draws is taken as one Gaussian of the same variance, so this
-    bounds the mutual information from above. Cost O(n_points n_draws n_targets).
+    bounds the mutual information from above. Squares of `values`, and their quotients with the
+    noise, have to fit in float64. Cost O(n_points n_draws n_targets).
 
     Parameters
     ----------

@@ -2,10 +2,19 @@
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from sklearn_ical._array import Array, as_float64, as_floating, is_array, namespace
+from sklearn_ical._array import (
+    Array,
+    as_float64,
+    as_floating,
+    is_array,
+    largest,
+    namespace,
+    range_factor,
+)
 from sklearn_ical._typing import Real
 
 ALPHAS = (0.2, 0.5, 1, 2, 5)  # shape exponents of the rational quadratic mixture
@@ -63,7 +72,9 @@ def rq_kernel(
     _check_draws(y, "rq_kernel")
     _check_mixture(alphas, weights)
     _check_length_scale(length_scale, "rq_kernel", "a number > 0")
-    return _restore(_rq(_squared_distances(y), alphas, weights, length_scale), y)
+    values, factor = _in_range(y)
+    scale = _times(length_scale, factor)
+    return _restore(_rq(_squared_distances(values), alphas, weights, scale), y)
 
 
 def rbf_kernel(y: Array, *, length_scale: Real | Literal["median"] = 1.0) -> Array:
@@ -105,8 +116,9 @@ def rbf_kernel(y: Array, *, length_scale: Real | Literal["median"] = 1.0) -> Arr
     _check_draws(y, "rbf_kernel")
     if length_scale != "median":
         _check_length_scale(length_scale, "rbf_kernel", "a number > 0 or 'median'")
-    d2 = _squared_distances(y)
-    scale = _median_distance(d2) if length_scale == "median" else float(length_scale)
+    values, factor = _in_range(y)
+    d2 = _squared_distances(values)
+    scale = _median_distance(d2) if length_scale == "median" else _times(length_scale, factor)
     return _restore(_rbf(d2, scale), y)
 
 
@@ -180,7 +192,8 @@ def distance_kernel(y: Array) -> Array:
            [-2.5,  0. ]])
     """
     _check_draws(y, "distance_kernel")
-    return _restore(_distance(_squared_distances(y)), y)
+    values, factor = _in_range(y)
+    return _restore(_distance(_squared_distances(values)) / factor, y)
 
 
 def delta_kernel(labels: Array) -> Array:
@@ -314,6 +327,18 @@ def result_dtype(x: Array) -> Any:
     xp = namespace(x)
     single = xp.isdtype(x.dtype, "real floating") and x.dtype != xp.float64
     return xp.float32 if single else xp.float64
+
+
+def _in_range(y: Array) -> tuple[Array, float]:
+    """Return draws as float64, multiplied by a power of two if needed, and that factor."""
+    factor = range_factor(largest(y))
+    y = as_float64(y)
+    return (y if factor == 1 else y * factor), factor
+
+
+def _times(length_scale: Real, factor: float) -> float:
+    """Return a length scale for draws that are multiplied by a factor; it stays above 0."""
+    return max(float(length_scale) * factor, sys.float_info.min)
 
 
 def _squared_distances(y: Array) -> Array:

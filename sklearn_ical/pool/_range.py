@@ -14,6 +14,8 @@ from sklearn_ical.samples import PredictionSamples
 
 # Of rows too many to be held, one of so many is read to find the magnitude.
 PROBED = 64
+# The square of its inverse is in float64.
+LEAST_NOISE = 2.0**-400
 
 
 def in_range(*sets: Any) -> tuple[list[Any], float]:
@@ -61,13 +63,13 @@ def _magnitudes(samples: PredictionSamples) -> np.ndarray:
 def times(samples: PredictionSamples, factor: float) -> PredictionSamples:
     """Return real predictions, as float64, multiplied by a power of two.
 
-    A positive noise variance stays positive, also where it is negligible.
+    A positive noise variance stays positive, also where it is negligible beside the predictions.
     """
     xp = _array.namespace(samples.values)
     noise = samples.noise_variance
     if noise is not None:
         scaled = noise * factor * factor  # the square of the factor may not be in float64
-        noise = np.where(np.greater(noise, 0), np.maximum(scaled, np.finfo(float).tiny), 0.0)
+        noise = np.where(np.greater(noise, 0), np.maximum(scaled, LEAST_NOISE), 0.0)
         noise = float(noise) if np.ndim(noise) == 0 else noise
     return samples._replace(xp.astype(samples.values, xp.float64) * factor, noise)
 

@@ -215,7 +215,7 @@ class _Joint:
         if self.query.normalize:
             dual = hsic_dual(joint, weights=self.weights)
             self_dependence = xp.sum(joint * dual, axis=(1, 2))
-            varies = (self_dependence > 0) & (self.own > 0)
+            varies = (self_dependence > 0) & (self_dependence * self.own > 0)
             self_dependence = xp.where(varies, self_dependence, xp.ones_like(self_dependence))
             root = xp.where(
                 varies, (self_dependence * self.own) ** 0.5, xp.ones_like(self_dependence)

@@ -126,7 +126,13 @@ class StochasticQuery(CompositeQuery):
         with warnings.catch_warnings():  # among equal scores, the noise decides
             warnings.simplefilter("ignore", EqualUtilitiesWarning)
             rows: Any = self._choose_by(strategy, first).rows
-        return rows[0, pool.candidates]
+        scores = rows[0, pool.candidates]
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                f"Utilities of {type(strategy).__name__} must be finite to be perturbed. Got "
+                f"infinity in {pool.caller}; rescale the targets or features."
+            )
+        return scores
 
 
 def _perturbed(scores: np.ndarray, kind: str, beta: Real, exponentials: np.ndarray) -> np.ndarray:

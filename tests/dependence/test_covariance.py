@@ -94,3 +94,12 @@ def test_wrong_arguments_are_refused() -> None:
         covariance_features(np.zeros((3, 2)), weights=[1.0])
     with pytest.raises(ValueError, match=r"gram must have shape .* Got shape \(3, 3\)"):
         ledoit_wolf_shrinkage(np.eye(3), 5)
+
+
+def test_unit_of_the_predictions_changes_no_shrinkage() -> None:
+    features = covariance_features(np.random.default_rng(0).normal(size=(30, 6)))[:, 0]
+    gram = (features.T @ features)[None]
+    for exponent in (-900, -600, 600, 900):
+        np.testing.assert_array_equal(
+            ledoit_wolf_shrinkage(gram * 2.0**exponent, 30), ledoit_wolf_shrinkage(gram, 30)
+        )

@@ -250,3 +250,15 @@ def test_rq_kernel_refuses_weights_that_do_not_fit(weights):
 def test_radial_profile_refuses_other_kernels(kernel):
     with pytest.raises(ValueError, match="must be one of 'distance', 'rbf', 'rq' or a callable"):
         radial_profile(kernel)
+
+
+@pytest.mark.parametrize("exponent", [-900, -332, 332, 900])
+def test_unit_of_the_draws_changes_no_kernel(exponent: int) -> None:
+    y, unit = np.random.default_rng(0).normal(size=(3, 5, 2)), 2.0**exponent
+    np.testing.assert_array_equal(
+        rbf_kernel(y * unit, length_scale="median"), rbf_kernel(y, length_scale="median")
+    )
+    for kernel in (rbf_kernel, rq_kernel):
+        expected = kernel(y, length_scale=0.5)
+        np.testing.assert_array_equal(kernel(y * unit, length_scale=0.5 * unit), expected)
+    np.testing.assert_array_equal(distance_kernel(y * unit), distance_kernel(y) * unit)

@@ -143,3 +143,37 @@ def test_unit_of_draws_changes_no_pick_and_rows_too_many_to_hold_may_overflow(qu
             return
         with pytest.raises(ValueError, match=r"redictions.*rescale"):  # only one row is probed
             query.query(Spread(2.0**900), X, 4)
+
+
+def mixed(kind: str) -> tuple[PredictionSamples, np.ndarray]:
+    """Return predictions and features whose rows have very different units, or one at a limit."""
+    values, rows = numbers("pool", N_POINTS, N_DRAWS), numbers("features", N_POINTS, 3)
+    limit = np.finfo(np.float64).max
+    units = {
+        "mixed": 10.0 ** np.linspace(-300, 300, N_POINTS),
+        "largest": np.full(N_POINTS, limit / 8),
+        "denormal": np.full(N_POINTS, 5e-324),
+        "zero": np.zeros(N_POINTS),
+    }[kind][:, None]
+    return PredictionSamples(values.clip(-8, 8) * units, "value"), rows.clip(-8, 8) * units
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.ReferenceSaturatedWarning")
+@pytest.mark.filterwarnings("ignore::sklearn_ical.exceptions.EqualUtilitiesWarning")
+@pytest.mark.parametrize("kind", ["mixed", "largest", "denormal", "zero"])
+def test_rows_in_units_at_the_limits_of_float64_are_chosen_from_or_named(kind: str) -> None:
+    samples, rows = mixed(kind)
+    classes = np.full((N_POINTS, 2, 2), 0.5)
+    of_variances = LogDetQuery, KernelBatchQuery
+    for setting in SETTINGS:
+        if setting.params and setting.strategy not in of_variances:
+            continue
+        query, kinds = setting.make(0), setting.make(0).query_tags().kinds
+        predictions: Any = samples if "value" in kinds else classes
+        message, picks = "", np.arange(4)
+        try:
+            picks = query.select(predictions, 4, features=rows)
+        except ValueError as error:
+            message = str(error)
+        assert not message or "rescale" in message, setting.name
+        assert len(set(picks.tolist())) == 4
