@@ -442,15 +442,14 @@ class BaseQuery(BaseEstimator):
 class PointwiseQuery(BaseQuery):
     """Base of strategies that score each row on its own and choose the k best.
 
-    A subclass defines ``_score(samples)``: utilities (n_points,), float64, for samples on any
-    backend, whose value for a row depends on that row alone.
+    A subclass defines ``_score(samples)``: float64 utilities (n_points,), each of its row alone.
     """
 
     def _score(self, samples: PredictionSamples) -> Array:
         raise NotImplementedError(f"{type(self).__name__} must define _score.")
 
     def _exact_score(self, samples: PredictionSamples) -> np.ndarray:
-        """Return `_score` on the host, means and variances in an order that decides ties."""
+        """Return `_score` on the host, in an order of summation that makes equals equal."""
         return self._score(samples.canonical())
 
     def _select(self, pool: Pool) -> Selection:
@@ -465,13 +464,24 @@ class PointwiseQuery(BaseQuery):
                 "predictions that overflow float64 when squared."
             )
 
-        n_terms = pool.rows.n_draws + MOST_OUTPUTS
-        errors = n_terms * sys.float_info.epsilon * max(float(xp.max(xp.abs(utilities))), 1.0)
-
         def exact(slots: np.ndarray) -> np.ndarray:
             scores = pool.rows.map(self._exact_score, pool.candidates[slots])
-            return scores if pool.rows.weights is None else merge_ties(scores, errors)
+            return merge_ties(scores, _rounding_of_weights(scores, pool.rows))
 
+        largest = max(float(xp.max(xp.abs(utilities))), 1.0)
+        errors = (pool.rows.n_draws + MOST_OUTPUTS) * sys.float_info.epsilon * largest
         batch = Batch(pool)
         batch.take(utilities, pool.batch_size, errors=errors, exact=exact)
         return batch.selection()
+
+
+def _rounding_of_weights(scores: np.ndarray, rows: RowSet) -> np.ndarray | float:
+    """Bound the rounding errors of exact scores under draw weights, relative ones of real values.
+
+    Weights are rounded numbers, so that equal means may differ. Without weights the order of
+    summation makes them equal.
+    """
+    if rows.weights is None:
+        return 0.0
+    bound = 8 * (rows.n_draws + 8) * sys.float_info.epsilon
+    return bound * np.abs(scores) if rows.kind == "value" else bound

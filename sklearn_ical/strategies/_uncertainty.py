@@ -268,7 +268,8 @@ class BALDQuery(_VarianceQuery):
             mean_entropy = np.sum(np.sort(given_draw, axis=1), axis=1) / n_draws
         else:
             mean_entropy = np.sum(given_draw * samples.weights, axis=1)
-        return np.maximum(_mean_entropy(samples.canonical()) - mean_entropy, 0.0)
+        information = np.maximum(_mean_entropy(samples.canonical()) - mean_entropy, 0.0)
+        return np.where((values == values[:, :1]).all(axis=(1, 2)), 0.0, information)
 
 
 def _mean_entropy(samples: PredictionSamples) -> Array:

@@ -1,5 +1,6 @@
 """Random, entropy, margin, least-confident and BALD queries against literal formulas and ties."""
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -306,3 +307,28 @@ def test_random_picks_are_uniform() -> None:
     for _ in range(1000):
         counts[query.query(None, range(5), 2)] += 1
     np.testing.assert_allclose(counts / 1000, 0.4, atol=0.062)  # 4 standard errors
+
+
+@pytest.mark.parametrize(
+    "query", [MaxEntropyQuery(), MarginQuery(), LeastConfidentQuery(), BALDQuery()]
+)
+def test_weights_that_round_tie_as_repeated_draws_do(query: Any) -> None:
+    labels = np.array([[1, 1, 0, 1], [0, 0, 1, 1], [0, 1, 0, 1]])  # of weights 3, 3 and 4 tenths
+    for order in itertools.permutations(range(3)):
+        weighted = PredictionSamples(
+            labels[list(order)], kind="label", weights=np.array([0.1, 0.2, 0.3, 0.4])
+        )
+        repeated = PredictionSamples(
+            np.repeat(labels[list(order)], [1, 2, 3, 4], axis=1), kind="label"
+        )
+        np.testing.assert_array_equal(query.select(weighted, 3), query.select(repeated, 3))
+
+
+def test_bald_of_draws_that_agree_is_exactly_zero() -> None:
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=(20, 1)).repeat(7, axis=1)
+    for weights in (None, np.arange(1, 8) / 28):
+        samples = PredictionSamples(proba, weights=weights)
+        with pytest.warns(EqualUtilitiesWarning):
+            picks, utilities = BALDQuery().select(samples, 3, return_utilities=True)
+        assert picks.tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(utilities[0], 0.0)
