@@ -13,6 +13,7 @@ from sklearn.utils import get_tags
 
 from sklearn_ical.cli._conversion import ColumnType
 from sklearn_ical.cli._csv import place_of
+from sklearn_ical.cli._errors import note
 from sklearn_ical.samplers._models import is_fitted, model_inside
 
 Found = dict[str, ColumnType]
@@ -354,8 +355,8 @@ def _parts(model: Any) -> list[Any]:
         members = value if isinstance(value, list | tuple) else [value]
         # One fold of a calibrated classifier.
         members = [m.estimator if hasattr(m, "calibrators") else m for m in members]
-        parts += [m for m in members if hasattr(m, "fit") and not isinstance(m, type)]
-    return [part for part in parts if is_fitted(part)]
+        parts += [m for m in members if hasattr(m, "fit") and m is not model]
+    return [part for part in parts if not isinstance(part, type) and is_fitted(part)]
 
 
 def _is_numeric(model: Any) -> bool:
@@ -408,7 +409,11 @@ def column_types(
     types : dict of {str: ColumnType}
     """
     named = fitted_names(first_model(model)) is not None
-    found = fitted_types(model, [c for c in columns if named or c not in spent])
+    try:
+        found = fitted_types(model, [c for c in columns if named or c not in spent])
+    except Exception as error:  # a model may hold anything, and its attributes may raise
+        note(f"columns have the type that they look like, as the model's is unknown: {error!r}")
+        found = {}
     return found | asked_types(asked, columns, found)
 
 

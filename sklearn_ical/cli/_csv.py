@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sklearn_ical.cli._conversion import Types, as_guessed, csv_arguments
+from sklearn_ical.cli._conversion import Types, as_guessed, convert, csv_arguments
 from sklearn_ical.cli._errors import CommandError, one_line
 from sklearn_ical.cli._files import check_readable
 
@@ -29,8 +29,7 @@ def read_csv(
     """Return a csv file (`STDIN`: the standard input) as a frame, and its IDs as written.
 
     `option` is the option that names their column. A frame has types: an ID 007 would become 7, and
-    NA a missing value. Columns of text in `types` are left as they are written. Blank lines do not
-    count.
+    NA a missing value. Blank lines do not count.
     """
     import pandas as pd
 
@@ -41,12 +40,13 @@ def read_csv(
             lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
             header, n_rows, ids = _scan(csv.reader(lines), name, id_column, option)
         with content() as file:
+            wanted = types(header)
             frame = pd.read_csv(
                 file,
                 encoding="utf-8-sig",
                 index_col=False,
                 low_memory=False,
-                **csv_arguments(header, types(header)),
+                **csv_arguments(header, wanted),
             )
     except UnicodeDecodeError as error:
         raise CommandError(f"{name} must be text in UTF-8. Got {one_line(error)}.") from error
@@ -57,7 +57,7 @@ def read_csv(
             f"{name} has {n_rows} or {len(frame)} rows, depending on how its quotes are read. "
             "Put quotes around whole fields only."
         )
-    return frame, ids
+    return convert(frame, wanted, name), ids
 
 
 def _content(source: str) -> Callable[[], Any]:

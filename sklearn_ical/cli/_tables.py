@@ -93,9 +93,8 @@ def read_table(
     """
     suffix = suffix_of(source)
     if suffix in (".csv", ".csv.gz"):
-        name = "stdin" if source == STDIN else source
         frame, ids = read_csv(source, id_column, types=types)
-        return Table(name, convert(frame, types(list(frame.columns)), name), ids)
+        return Table("stdin" if source == STDIN else source, frame, ids)
     check_readable(Path(source))
     if suffix == ".parquet":
         table = _read_parquet(source, id_column, types)
@@ -174,7 +173,6 @@ def _read_all(source: str, target: str | None, types: Types) -> Dataset:
             frame = read_table(source, types=types).rows
         else:
             frame, texts = read_csv(source, target, "--target", types)
-            frame = convert(frame, types(list(frame.columns)), source)
         dataset = _labeled_frame(frame, texts, source, target)
     if dataset.y.ndim != 1 or len(dataset.y) != len(dataset.X):
         raise CommandError(

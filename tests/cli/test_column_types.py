@@ -184,7 +184,7 @@ class Around(ClassifierMixin, BaseEstimator):
     """A user's own classifier around a pipeline."""
 
     def fit(self, X, y):
-        self.model_ = encoded().fit(X, y)
+        self.itself_, self.model_ = self, encoded().fit(X, y)
         self.classes_, self.feature_names_in_ = self.model_.classes_, np.array(X.columns)
         return self
 
@@ -230,6 +230,22 @@ def test_encoders_are_found_inside_models(ask, name, monkeypatch):
         monkeypatch.setattr(joblib, "load", lambda path: model)
         monkeypatch.setattr(joblib, "dump", lambda model, path: path.write_bytes(b"model"))
     check_same(ask(model, TEXTS.iloc[:20]), model, TEXTS.iloc[:20])
+
+
+class Broken(Around):
+    """An encoder that raises where its categories are read."""
+
+    @property
+    def categories_(self):
+        raise ValueError("no categories")
+
+
+def test_model_whose_types_cannot_be_read_leaves_a_note(ask):
+    model = Around().fit(FITTED, Y)
+    model.encoder_ = Broken().fit(FITTED, Y)
+    answer = ask(model, POOL)
+    check_same(answer, model, POOL)
+    assert "note: columns have the type that they look like" in answer[2]
 
 
 def test_frozen_models_and_lists_of_models_are_read_alike(ask):
