@@ -62,6 +62,7 @@ def check_integer(value: Any, name: str, caller: str, *, minimum: int = 1) -> in
 
 def n_rows(X: Any, name: str = "X_pool") -> int:
     """Return the number of rows of any input that a model accepts."""
+    _check_torch_data(X, name)
     inputs = inputs_of(X)
     if inputs:
         counts = {key: n_rows(part, name) for key, part in inputs.items()}
@@ -116,6 +117,7 @@ def numeric_rows(X: Any, name: str, caller: str, way_out: str) -> Any:
     frames, lists. Copied only where it has to be converted, and never changed. `way_out` ends the
     message of an error: what to do about other rows.
     """
+    X = without_data_set(X, name)
     rule = f"{name} must hold numbers without NaN or infinity"
     container = type(X).__name__
     if sparse.issparse(X):
@@ -166,10 +168,73 @@ def take_rows(X: Any, rows: Any) -> Any:
     if inputs:
         parts = {key: take_rows(part, rows) for key, part in inputs.items()}
         return tuple(parts.values()) if isinstance(X, tuple) else parts
-    data = sys.modules.get("torch.utils.data")
-    if data is not None and isinstance(X, data.Dataset):
+    if is_data_set(X):
+        data = sys.modules["torch.utils.data"]
         return data.Subset(X, np.arange(len(X))[rows].tolist())
     return _safe_indexing(X, rows)
+
+
+def is_data_set(X: Any) -> bool:
+    """Return whether rows are a Dataset of torch, which is not loaded for this."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and isinstance(X, data.Dataset)
+
+
+def _check_torch_data(X: Any, name: str) -> None:
+    """Raise if rows are in a container of torch without rows by position."""
+    data = sys.modules.get("torch.utils.data")
+    if data is None:
+        return
+    kind = type(X).__name__
+    if isinstance(X, data.DataLoader):
+        raise TypeError(f"{name} must be rows, not batches. Got a {kind}; pass loader.dataset.")
+    streams = isinstance(X, data.IterableDataset)
+    if streams or (isinstance(X, data.Dataset) and not isinstance(X, Sized)):
+        raise TypeError(
+            f"{name} must be rows with a position each. Got {kind}, a Dataset "
+            f"{'that only iterates' if streams else 'without a length'}; pass a Dataset with "
+            "__len__ and __getitem__, or an array of its rows."
+        )
+
+
+def is_pair(item: Any, name: str = "X_pool") -> bool:
+    """Return whether an item of a Dataset is (x, y), or x alone; raise if it is a longer tuple."""
+    if not isinstance(item, tuple | list) or not item or isinstance(item[0], numbers.Number):
+        return False
+    if len(item) > 2:
+        raise TypeError(
+            f"The items of {name}, a Dataset, must be x or (x, y). Got a {type(item).__name__} of "
+            f"{len(item)}; several inputs are one x, a tuple or dict."
+        )
+    return len(item) == 2
+
+
+def without_labels(item: Any, name: str = "X_pool") -> Any:
+    """Return the x of an item of a Dataset: of x itself, (x,) or (x, y)."""
+    if is_pair(item, name):
+        return item[0]
+    if not isinstance(item, tuple | list) or not item:
+        return item
+    plain = isinstance(item[0], numbers.Number)
+    return sys.modules["torch"].tensor(item) if plain else item[0]
+
+
+def data_set_inputs(X: Any, name: str = "X_pool") -> Any:
+    """Return the inputs of a Dataset of torch, stacked: a tensor, or a dict or tuple of tensors."""
+    collate = sys.modules["torch.utils.data"].default_collate
+    inputs = collate([without_labels(X[i], name) for i in range(len(X))])
+    return tuple(inputs) if isinstance(inputs, list) else inputs
+
+
+def without_data_set(X: Any, name: str) -> Any:
+    """Return the inputs of a Dataset of torch as arrays; other rows as they are."""
+    _check_torch_data(X, name)
+    if not is_data_set(X):
+        return X
+    inputs = data_set_inputs(X, name)
+    if isinstance(inputs, Mapping):
+        return {key: np.asarray(values) for key, values in inputs.items()}
+    return tuple(map(np.asarray, inputs)) if isinstance(inputs, tuple) else np.asarray(inputs)
 
 
 def forest_input(forest: Any, X: Any) -> Any:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from sklearn_ical._fit_params import FitParams, check_aligned, check_fit_params, is_weight
 from sklearn_ical._labels import missing_labels
-from sklearn_ical._validation import as_numbers, n_rows, sliceable, take_rows
+from sklearn_ical._validation import as_numbers, n_rows, sliceable, take_rows, without_data_set
 from sklearn_ical.learner._rows import CALLER, check_like, join, keep, labels_like
 
 
@@ -36,6 +36,7 @@ class Labeled:
         cls, X: Any, y: Any, params: dict[str, Any], features: Any = None, name: str = "X"
     ) -> "Labeled":
         """Return a view of the arguments, checked; `name` is that of `X` for messages."""
+        X = without_data_set(X, name)
         if features is not None and n_rows(features, "features") != n_rows(X, "X"):
             raise ValueError(
                 f"features must have one row for each of the {n_rows(X)} labeled rows. Got "

@@ -13,10 +13,12 @@ from sklearn_ical._validation import (
     check_candidates,
     check_costs,
     clip_batch_size,
+    is_data_set,
+    without_data_set,
 )
 from sklearn_ical.pool._pool import RowSet, features_name
 from sklearn_ical.samplers._base import evaluate_together, prepare
-from sklearn_ical.samplers._models import labeled_rows_of
+from sklearn_ical.samplers._models import labeled_rows_of, reads_arrays_only
 from sklearn_ical.samples import PredictionSamples
 
 
@@ -44,6 +46,8 @@ def row_set(
     X, features, samples = (given.get(what) for what in ("X", "features", "samples"))
     if X is None and features is None and samples is None:
         return None
+    if is_data_set(X) and reads_arrays_only(model):
+        X = without_data_set(X, name)
     if samples is not None and not isinstance(samples, PredictionSamples):
         if not _array.is_array(samples):
             raise TypeError(

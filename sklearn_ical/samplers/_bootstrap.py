@@ -23,6 +23,7 @@ from sklearn_ical._validation import (
     n_rows,
     sliceable,
     take_rows,
+    without_data_set,
 )
 from sklearn_ical.exceptions import LabeledRowsMissingError, UnsupportedModelError
 from sklearn_ical.samplers._base import DEFAULT_DRAWS, BaseSampler, Draws, number_of_draws
@@ -197,6 +198,7 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         model = refittable(self.estimator)
         caller = f"BootstrapSampler of {name_of(model)}"
         check_refittable(model)
+        X = without_data_set(X, "X_labeled")  # whose own labels would be fitted
         _check_labeled(model, X, y)
         _labels_of(model, y)
         params = check_fit_params(fit_params, X, caller, name="X_labeled")

@@ -1,6 +1,7 @@
 """Models inside others: pipelines, transformed targets, thresholds, frozen models."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn_ical.samplers._models import (
     model_inside,
     not_fitted,
 )
+from sklearn_ical.samplers._net_samplers import NetSampler
 from sklearn_ical.samplers._pipelines import steps_before_last
 from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround, TransformedDraws
 from sklearn_ical.samples import PredictionSamples
@@ -35,6 +37,18 @@ class PipelineSampler(SamplerAround):
             return inner
         return TransformedDraws(steps_before_last(self.outer), inner)
 
+    def with_labeled(
+        self, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return the bootstrap of the last step if it has no draws of its own."""
+        if X_labeled is None or not isinstance(self.inner, NetSampler):
+            return self
+        rows = steps_before_last(self.outer).transform(X_labeled)
+        if self.inner.with_labeled(rows, y_labeled) is self.inner:
+            return self
+        sampler = _pipeline_bootstrap(self.outer, self.inner.model)
+        return sampler.with_labeled(X_labeled, y_labeled, fit_params)
+
 
 class TargetSampler(SamplerAround):
     """Samples the regressor of a fitted TransformedTargetRegressor, in the units of the target."""
@@ -42,6 +56,14 @@ class TargetSampler(SamplerAround):
     def draw(self, n_draws: Integer | None = None, random_state: Seed = None) -> Draws:
         """Fix draws of the regressor; see :class:`BaseSampler`."""
         return _TargetDraws(self.outer.transformer_, self.inner.draw(n_draws, random_state))
+
+    def with_labeled(
+        self, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return the bootstrap of the whole model if its regressor has no draws of its own."""
+        if self.inner.with_labeled(X_labeled, y_labeled) is self.inner:
+            return self
+        return BootstrapSampler(self.outer).with_labeled(X_labeled, y_labeled, fit_params)
 
 
 class _TargetDraws(DrawsAround):
@@ -105,7 +127,7 @@ def _by_point(noise: Any, values: np.ndarray) -> np.ndarray:
 
 def pipeline_sampler(pipeline: Pipeline) -> Any:
     """Return the sampler of the last step after the others, or its bootstrap there."""
-    name, last = pipeline.steps[-1] if pipeline.steps else ("", None)
+    last = pipeline.steps[-1][1] if pipeline.steps else None
     if last is None or last == "passthrough":
         raise UnsupportedModelError(
             f"Pipeline must end in a fitted model to draw from. Got {last!r} as its last step."
@@ -113,9 +135,13 @@ def pipeline_sampler(pipeline: Pipeline) -> Any:
     inner = get_sampler(last)
     if not isinstance(inner, BootstrapSampler):
         return PipelineSampler(pipeline, inner)
-    # The part of the last step that can be refitted: of a search, the model that it chose.
+    return _pipeline_bootstrap(pipeline, inner.estimator)
+
+
+def _pipeline_bootstrap(pipeline: Pipeline, last: Any) -> BootstrapSampler:
+    """Return the bootstrap of a Pipeline with the part of its last step that can be refitted."""
     model = copy.copy(pipeline)
-    model.steps = [*pipeline.steps[:-1], (name, inner.estimator)]
+    model.steps = [*pipeline.steps[:-1], (pipeline.steps[-1][0], last)]
     return BootstrapSampler(model)
 
 

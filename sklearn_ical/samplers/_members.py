@@ -100,7 +100,9 @@ def _sort_of(members: Members, k: int) -> str:
     if not is_fitted(model):
         raise not_fitted(f"Member {name} of {caller}")
     check_single_output(model, f"Member {name} of {caller}")
-    sort = "classifier" if hasattr(model, "predict_proba") else estimator_type(model)
+    sort = estimator_type(model)
+    if hasattr(model, "predict_proba") and sort != "regressor":  # those of skorch have it, too
+        sort = "classifier"
     placed = members.columns is not None and hasattr(model, "predict_proba")
     if sort == "classifier" and not placed and classes_of(model) is None:
         raise UnsupportedModelError(

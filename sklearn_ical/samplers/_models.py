@@ -248,6 +248,19 @@ def _holds_net(model: Any) -> bool:
     return net_in(model) is not None or any(is_net(value) for value in params.values())
 
 
+def reads_arrays_only(model: Any) -> bool:
+    """Return whether a model cannot read a Dataset of torch: one of scikit-learn, or none."""
+    if isinstance(model, list | tuple):
+        return all(map(reads_arrays_only, model))
+    while (inside := model_inside(model)) is not None:
+        model = inside
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps if step not in (None, "passthrough")]
+        return reads_arrays_only(steps[0]) if steps else True
+    package = type(model).__module__.partition(".")[0]
+    return model is None or (package == "sklearn" and not _holds_net(model))
+
+
 @contextmanager
 def preserving_state(model: Any) -> Iterator[None]:
     """Restore the state that predictions of a net change: its modes and the global generators.

@@ -1,7 +1,7 @@
 """MCDropoutSampler and DeepEnsembleSampler: draws of torch nets; torch is loaded when they draw."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from sklearn_ical._random import root_seed
 from sklearn_ical._typing import DependentRows, Integer, NetKind, Numbers, Seed
+from sklearn_ical._validation import n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._base import (
     BaseSampler,
@@ -17,6 +18,7 @@ from sklearn_ical.samplers._base import (
     member_weights,
     number_of_draws,
 )
+from sklearn_ical.samplers._bootstrap import BootstrapSampler
 from sklearn_ical.samplers._models import is_net, name_of, torch_file
 
 
@@ -139,8 +141,14 @@ class MCDropoutSampler(BaseSampler):
             Immutable; call it on rows to get `PredictionSamples`.
         """
         caller = "MCDropoutSampler"
-        nets, draws = torch_file("_nets", caller), torch_file("_draws", caller)
-        net = nets.Net(
+        net, n_draws = self._net(), number_of_draws(n_draws, caller)
+        root = root_seed(random_state, caller)
+        return torch_file("_draws", caller).DropoutDraws(net, n_draws, root)
+
+    def _net(self) -> Any:
+        """Return the net with its weights as they are now."""
+        caller = "MCDropoutSampler"
+        return torch_file("_nets", caller).Net(
             self.model,
             kind=self.kind,
             nonlinearity=self.nonlinearity,
@@ -149,8 +157,6 @@ class MCDropoutSampler(BaseSampler):
             dependent_rows=self.dependent_rows,
             caller=caller,
         )
-        n_draws = number_of_draws(n_draws, caller)
-        return draws.DropoutDraws(net, n_draws, root_seed(random_state, caller))
 
 
 class DeepEnsembleSampler(BaseSampler):
@@ -295,6 +301,23 @@ class DeepEnsembleSampler(BaseSampler):
         )
 
 
+class NetSampler(MCDropoutSampler):
+    """Draws of a net that is passed as a model: its dropout masks, or refits if it has none."""
+
+    def with_labeled(
+        self, X_labeled: Any, y_labeled: Any, fit_params: Mapping[str, Any] | None = None
+    ) -> BaseSampler:
+        """Return the bootstrap of a skorch net without dropout; other nets ignore labeled rows."""
+        if X_labeled is None or not hasattr(self.model, "fit") or self._drops_out(X_labeled):
+            return self
+        return BootstrapSampler(self.model).with_labeled(X_labeled, y_labeled, fit_params)
+
+    def _drops_out(self, X: Any) -> bool:
+        """Return whether dropout is active in a pass over the first rows, True for none."""
+        net = self._net()
+        return n_rows(X, "X_labeled") == 0 or torch_file("_draws", net.caller).drops_out(net, X)
+
+
 def find_sampler(model: Any) -> MCDropoutSampler | None:
     """Return the sampler of a net, or None for other objects of torch and skorch."""
-    return MCDropoutSampler(model) if is_net(model) else None
+    return NetSampler(model) if is_net(model) else None

@@ -18,6 +18,7 @@ from sklearn_ical._validation import (
     n_rows,
     sliceable,
     take_rows,
+    without_data_set,
 )
 from sklearn_ical.samplers._models import keeps_columns
 from sklearn_ical.samplers._routing import check_accepted
@@ -82,6 +83,7 @@ class Plan:
         """Check the arguments of `simulate`; `caller` is the name of the function called."""
         strategy = resolve_strategy(strategy, "strategy", caller)
         _check_objects(estimator, strategy, oracle, caller)
+        X, X_test = without_data_set(X, "X"), without_data_set(X_test, "X_test")
         n_points = n_rows(X, "X")
         labels = _check_y(y, n_points, estimator, oracle, caller)
         X_test = _check_test(X, labels, X_test, y_test, caller)

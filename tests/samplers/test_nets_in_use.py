@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sklearn_ical import (
+    ActiveLearner,
     BALDQuery,
     BatchBALDQuery,
     ICALQuery,
@@ -96,6 +98,67 @@ def test_strategies_of_means_take_nets_without_dropout() -> None:
     np.testing.assert_array_equal(picks, np.argsort(margins)[:4])
     with pytest.raises(NoDropoutError, match="all 50 draws would be identical"):
         BatchBALDQuery().query(module, X, batch_size=4)
+
+
+def linear_net(kind: Any = skorch.NeuralNetClassifier, n_outputs: int = 3) -> Any:
+    """Return a net without dropout, not yet fitted."""
+    torch.manual_seed(0)
+    proba = kind is skorch.NeuralNetClassifier
+    layers = [torch.nn.Linear(4, n_outputs), *([torch.nn.Softmax(dim=-1)] if proba else [])]
+    loss = torch.nn.NLLLoss if proba else torch.nn.MSELoss
+    return kind(
+        torch.nn.Sequential(*layers), criterion=loss, max_epochs=1, train_split=None, verbose=0
+    )
+
+
+def test_net_without_dropout_is_refitted_on_labeled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BootstrapSampler.__init__.__kwdefaults__, "n_draws", 4)  # to save time
+    classifier, targets = linear_net().fit(X[:30], CODES[:30]), X[:30, :1]
+    regressor = linear_net(skorch.NeuralNetRegressor, 1).fit(X[:30], targets)
+    pipeline = make_pipeline(StandardScaler(), linear_net()).fit(X[:30], CODES[:30])
+    around = TransformedTargetRegressor(
+        linear_net(skorch.NeuralNetRegressor, 1), transformer=StandardScaler()
+    ).fit(X[:30], targets)
+    for model, y in (
+        (classifier, CODES[:30]), (regressor, targets), (pipeline, CODES[:30]), (around, targets)
+    ):  # fmt: skip
+        expected = BALDQuery(random_state=0).query(
+            BootstrapSampler(model, n_draws=4).fit(X[:30], y), X, 4
+        )
+        rows = {"X_labeled": X[:30], "y_labeled": y}
+        np.testing.assert_array_equal(
+            BALDQuery(random_state=0).query(model, X, 4, **rows), expected
+        )
+        assert len(set(expected.tolist())) == 4
+    learner = ActiveLearner(linear_net(), BALDQuery(random_state=0)).fit(X[:30], CODES[:30])
+    sampler = BootstrapSampler(learner.estimator_, n_draws=4).fit(X[:30], CODES[:30])
+    np.testing.assert_array_equal(
+        learner.query(X, 4), BALDQuery(random_state=0).query(sampler, X, 4)
+    )
+
+
+def test_net_with_dropout_ignores_labeled_rows() -> None:
+    model = net()
+    rows = {"X_labeled": X[:30], "y_labeled": CODES[:30]}
+    for each in (model, make_pipeline(FunctionTransformer(), model), model.module_):
+        options = {} if each is not model.module_ else {"nonlinearity": torch.nn.Softmax(dim=-1)}
+        source = MCDropoutSampler(each, **options) if options else each
+        expected = BALDQuery(random_state=0).query(source, X, 4)
+        got = BALDQuery(random_state=0).query(source, X, 4, **rows)
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_net_without_dropout_and_labeled_rows_is_refused_with_what_to_pass() -> None:
+    model = linear_net().fit(X, CODES)
+    rows = {"X_labeled": X, "y_labeled": CODES}
+    with pytest.raises(NoDropoutError, match=r"query\(net, X_pool, X_labeled=X, y_labeled=y\)"):
+        BALDQuery().query(model, X, 4)
+    for given in ({}, rows):
+        with pytest.raises(NoDropoutError, match="a skorch net around this module, with X_labeled"):
+            BALDQuery().query(model.module_, X, 4, **given)
+    # What was asked for by name is not replaced.
+    with pytest.raises(NoDropoutError, match="no dropout with p > 0"):
+        BALDQuery().query(MCDropoutSampler(model), X, 4, **rows)
 
 
 def test_regressor_net_is_asked_for_draws_by_strategies_of_means() -> None:

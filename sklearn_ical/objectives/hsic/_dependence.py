@@ -266,7 +266,7 @@ class Dependence(ABC):
             for atoms, features in self.feature_chunks(double=True):
                 _array.matmul_into(values, (atoms, columns), features.T, weights.T)
                 values[atoms, columns] += shift
-                extent[atoms] = self.extents(features)
+                extent[atoms] = self.extents(atoms, features)
             error.append(self._error(weights, offset, xp.float64) + summary.dual_errors)
         values, bounds = self.settle(values, np.concatenate(error))
         return PairwiseDependence(values, bounds, extent, np.concatenate(self_scores))
@@ -351,11 +351,11 @@ class Dependence(ABC):
         largest, double = 0.0, weights.dtype == xp.float64
         for atoms, features in self._kept or self.feature_chunks(double=double):
             _array.matmul_into(values, (slice(0, values.shape[0]), atoms), weights, features)
-            largest = max(largest, float(self.extents(features).max()))
+            largest = max(largest, float(self.extents(atoms, features).max()))
         return values, largest
 
-    def extents(self, features: Array) -> np.ndarray:
-        """Return bounds of the kernels of features (n_pairs, n), also on the diagonal, (n,)."""
+    def extents(self, atoms: slice, features: Array) -> np.ndarray:
+        """Bound the kernels of atoms with features (n_pairs, n), and their diagonal, (n,)."""
         xp = _array.namespace(features)
         largest = _array.to_host(xp.max(xp.abs(features), axis=0))
         return largest if self.diagonal else np.maximum(largest, abs(self.diagonal_value))

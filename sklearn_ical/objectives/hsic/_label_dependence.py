@@ -105,7 +105,7 @@ class LabelDependence(Dependence):
         for where in _array.row_slices(self.n_atoms, 8 * self.n_pairs):
             yield where, label_features(self.patterns[where, :], dtype)
 
-    def extents(self, features: Array) -> np.ndarray:
+    def extents(self, atoms: slice, features: Array) -> np.ndarray:
         return np.ones(features.shape[1])
 
     def kernels(self, candidates: np.ndarray) -> Array:

@@ -72,7 +72,7 @@ class OutputDependence(Dependence):
         if tau and predictions.kind == "value":
             n_targets = count_outputs(predictions)
             self.row_bytes += 8 * n_targets * (3 * self.n_draws + 6 * n_targets)
-        self._magnified = np.ones(1)  # factors of the rounding errors of the last features made
+        self._magnified = np.ones(len(candidates))  # factors of the rounding errors of the atoms
         if kernel is not None:
             self.diagonal_value = float(kernel(np.zeros(1))[0])
 
@@ -96,8 +96,8 @@ class OutputDependence(Dependence):
                 features = xp.take(
                     features, _array.like(np.flatnonzero(~constant), features), axis=0
                 )
-                self._magnified = self._magnified[~constant]
             stop = start + features.shape[0]
+            self._magnified[start:stop] = self._factors[~constant]
             atom_of[where][~constant] = np.arange(start, stop)
             if stop > start:
                 dtype = xp.float64 if double else xp.float32
@@ -142,7 +142,7 @@ class OutputDependence(Dependence):
         agree = xp.all(y == y[:, :1, :], axis=(1, 2))
         if self.expected:  # labels drawn from equal probabilities agree only if these are certain
             agree = agree & (xp.max(y[:, 0, :], axis=1) == 1)
-        self._magnified = np.ones(samples.n_points)
+        self._factors = np.ones(samples.n_points)
         if tau:
             y = self._in_label_units(y, samples)
         elif self.scale is not None:
@@ -167,11 +167,12 @@ class OutputDependence(Dependence):
             identity = xp.eye(y.shape[2], dtype=xp.float64, device=_array.device(y))
             covariance = covariance + identity * _array.like(samples.mean_noise(), y)[:, None, None]
         roots, magnified = whitening(covariance)
-        self._magnified = np.maximum(_array.to_host(magnified), 1.0)
+        self._factors = np.maximum(_array.to_host(magnified), 1.0)
         return xp.matmul(y, roots)
 
-    def largest_feature(self, features: Array) -> float:
-        return super().largest_feature(features) * float(self._magnified.max(initial=1.0))
+    def extents(self, atoms: slice, features: Array) -> np.ndarray:
+        extents = super().extents(atoms, features)
+        return extents * self._magnified[atoms] if self.tau else extents
 
     def _host_scores(
         self, candidates: np.ndarray, dual: Callable[[np.ndarray], tuple[np.ndarray, Any]]

@@ -32,6 +32,13 @@ _LOG = logging.getLogger("sklearn_ical.samplers")
 # Reason as long as the fast way has not been tested.
 TOO_FEW = "the rows seen so far, one or all alike, do not show whether one pass does for all draws"
 MIXED = "the output of a row depends on the rows beside it"
+# How the net itself can be refitted, by whether it is one of skorch.
+REFITS = {
+    True: "the labeled rows, as in query(net, X_pool, X_labeled=X, y_labeled=y), to refit this one "
+    "on resamples of them",
+    False: "a skorch net around this module, with X_labeled and y_labeled: unlike a module, it can "
+    "be refitted on resamples of them",
+}
 # Number of draws for the comparison of the two ways.
 COMPARED_DRAWS = 2
 
@@ -220,7 +227,7 @@ class DropoutDraws:
             raise NoDropoutError(
                 f"{self.net.caller} found {dropout}, so all {self.n_draws} draws would be "
                 "identical. Train a net with dropout, or pass a list of several fitted nets, or "
-                "BootstrapSampler(net). Code under `if self.training` is not run."
+                f"{REFITS[self.net.skorch]}. Code under `if self.training` is not run."
             )
 
     def _compared(self, inputs: Any, calls: list[Call], n: int) -> PassPlan:
@@ -259,6 +266,13 @@ class DropoutDraws:
         if not close(fast, plain) or not close(moved, plain[order]):
             return "rows x draws give other outputs than one pass for each draw"
         return ""
+
+
+def drops_out(net: Net, X: Any) -> bool:
+    """Return whether dropout is active in a pass over the first rows of `X`."""
+    trace = Trace()
+    net.answers(first_rows(X), lambda inputs: net.outputs(inputs, trace))
+    return bool(trace.calls)
 
 
 def _unlike_rows(few: Trace, more: Trace) -> int:

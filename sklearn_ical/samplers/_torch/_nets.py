@@ -15,7 +15,15 @@ import torch
 from sklearn.base import is_classifier, is_regressor
 
 from sklearn_ical._typing import DependentRows, NetKind
-from sklearn_ical._validation import check_integer, n_rows, take_rows
+from sklearn_ical._validation import (
+    check_integer,
+    data_set_inputs,
+    is_data_set,
+    is_pair,
+    n_rows,
+    take_rows,
+    without_labels,
+)
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import is_fitted, is_net, name_of, not_fitted
 from sklearn_ical.samplers._torch._batches import copied, part_of, rows_of
@@ -247,11 +255,12 @@ class Net:
             size = BATCH_ROWS if self.batch_size is None else self.batch_size
             total = n_rows(X)
             for start in range(0, total, size):
-                yield self._as_tensors(take_rows(X, slice(start, min(start + size, total))))
+                rows = take_rows(X, slice(start, min(start + size, total)))
+                yield self._as_tensors(data_set_inputs(rows) if is_data_set(rows) else rows)
             return
         from skorch.dataset import unpack_data
 
-        dataset = self._model.get_dataset(X)
+        dataset = self._model.get_dataset(_in_pairs(X))
         iterator = self._model.get_iterator(dataset, training=False)
         self._check_order(iterator, n_rows(X))
         for batch in iterator:
@@ -346,6 +355,24 @@ class Net:
         known = next((t for t in self._state.values() if t.is_floating_point()), rows)
         dtype = known.dtype if rows.is_floating_point() else rows.dtype
         return rows.detach().to(known.device, dtype)
+
+
+class _Pairs(torch.utils.data.Dataset):
+    """A Dataset whose items are pairs, as skorch reads them, of one without labels."""
+
+    def __init__(self, inputs: Any) -> None:
+        self.inputs = inputs
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, i: int) -> tuple[Any, float]:
+        return without_labels(self.inputs[i]), 0.0
+
+
+def _in_pairs(X: Any) -> Any:
+    """Return a Dataset with items (x, y), and rows of other containers as they are."""
+    return _Pairs(X) if is_data_set(X) and not is_pair(X[0]) else X
 
 
 class _Body(torch.nn.Module):
