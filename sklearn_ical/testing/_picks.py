@@ -200,7 +200,7 @@ def check_gains(strategy: Any) -> None:
         picks, rows = choose(seeded(strategy), problem, return_utilities=True)
         for t, row in enumerate(rows):
             tied = np.flatnonzero(row == np.nanmax(row))
-            alone = [_alone(strategy, problem, picks[:t], x) for x in tied]
+            alone = [_alone(strategy, problem, picks[:t], x) for x in tied.tolist()]
             gains = np.array([gain for gain in alone if gain is not None])
             require(
                 np.ptp(gains) <= 1e-9 * np.nanmax(np.abs(rows)) if len(gains) else True,
