@@ -46,6 +46,10 @@ def _draws_labels(problem: Problem) -> bool:
     return problem.samples.kind == "proba" and _has("prediction", "sampled")(problem)
 
 
+def _filters_ties(problem: Problem) -> bool:
+    return problem.exact and _is("FilteredQuery", "FASSQuery")(problem)
+
+
 def _expects_labels(problem: Problem) -> bool:
     return problem.samples.kind == "proba" and _has("prediction", "expected")(problem)
 
@@ -70,6 +74,7 @@ EXCEPTIONS: list[tuple[str, Callable[[Problem], bool], str]] = [
     ("copies", _draws_references, "rows are not compared with themselves, but with some copies"),
     ("order", _draws_labels, "labels are drawn for each row"),
     ("order", _has_array, "weights or positions of each row"),
+    ("order", _filters_ties, "the filter breaks ties of distinct rows by position"),
     ("order", _is("TypiClustQuery"), "k-means depends on the order of the rows"),
 ]
 

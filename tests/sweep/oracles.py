@@ -12,7 +12,7 @@ from tests import exact_oracles as family
 from tests.sweep import exact
 from tests.sweep.problems import BATCH_SIZE, Problem
 
-# The first picks of BatchBALD are enough: configurations multiply.
+# The first picks are enough where exact scores take long.
 FEW = 3
 
 
@@ -214,8 +214,8 @@ def _compared(problem: Problem, strategy: Any) -> _Compared | None:
     return _Compared(kernels, others, reference, of, values)
 
 
-def _steps(reference: np.ndarray, step_size: int) -> np.ndarray:
-    return np.tile(reference, (-(-BATCH_SIZE // step_size), 1))
+def _steps(reference: np.ndarray, step_size: int, batch_size: int = BATCH_SIZE) -> np.ndarray:
+    return np.tile(reference, (-(-batch_size // step_size), 1))
 
 
 def _ical(problem: Problem, strategy: Any) -> list[int] | None:
@@ -241,9 +241,9 @@ def _pointwise(problem: Problem, strategy: Any) -> list[int] | None:
         return None
     return family.pointwise_picks(
         given.kernels,
-        _steps(given.reference, strategy.step_size),
+        _steps(given.reference, strategy.step_size, FEW),
         strategy.marginal,
-        BATCH_SIZE,
+        FEW,
         others=given.others,
         estimator=strategy.estimator,
         ratio_floor=strategy.ratio_floor,
