@@ -340,6 +340,20 @@ def test_routing_leads_to_the_refits(wrap: str) -> None:
 
 
 @pytest.mark.usefixtures("routing")
+def test_routing_reaches_other_processes() -> None:
+    naive = GaussianNB().set_fit_request(sample_weight="trust")
+    model = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), naive)
+    values = []
+    for n_jobs in (None, 2):
+        sampler = BootstrapSampler(model, n_draws=2, n_jobs=n_jobs).fit(X, Y, trust=WEIGHTS)
+        values.append(sampler.sample(POOL, random_state=0).values)
+    np.testing.assert_array_equal(*values)
+    given = {"fit_params": {"trust": WEIGHTS}, "seeds": 2, "n_rounds": 1, "cv": 2}
+    compared = compare_strategies(model, X, Y, ["random"], n_jobs=2, **given)
+    assert not compared.failures
+
+
+@pytest.mark.usefixtures("routing")
 def test_a_learner_routes_to_the_refits_of_its_own_model() -> None:
     naive = GaussianNB().set_fit_request(sample_weight="trust")
     learner = ActiveLearner(naive, STRATEGY).fit(X, Y, trust=WEIGHTS)
@@ -497,3 +511,25 @@ def test_what_belongs_to_rows_still_does_after_rows_were_taken() -> None:
 def test_nothing_has_weights_unless_given() -> None:
     assert get_sampler(taught()).fit_params_.keys() == {"sample_weight"}
     assert BootstrapSampler(GaussianNB()).fit(X, Y).fit_params_ == {}
+
+
+def test_refits_of_a_net_get_the_arguments_of_its_forward_pass() -> None:
+    torch, skorch = pytest.importorskip("torch"), pytest.importorskip("skorch")
+
+    class Net(torch.nn.Linear):  # type: ignore[misc, name-defined]
+        def forward(self, X: Any, scale: float = 1.0) -> Any:
+            return scale * super().forward(X)
+
+    net = skorch.NeuralNetClassifier(
+        Net, module__in_features=3, module__out_features=2, max_epochs=3, lr=1.0, verbose=0,
+        train_split=None, criterion=torch.nn.CrossEntropyLoss,
+    )  # fmt: skip
+    rows = X.astype(np.float32)
+    given = [
+        BootstrapSampler(net, n_draws=2).fit(rows, Y, **params).sample(rows, random_state=0)
+        for params in ({}, {"scale": 1.0}, {"scale": 0.0})
+    ]
+    values = [samples.values for samples in given]
+    np.testing.assert_array_equal(values[0], values[1])
+    # With a scale of 0, no gradient moves the weights from where they started.
+    assert np.abs(values[2] - values[0]).max() > 0.1

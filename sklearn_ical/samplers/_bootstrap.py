@@ -6,9 +6,9 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_ical._fit_params import FitParams, check_fit_params

@@ -12,7 +12,7 @@ from sklearn_ical._fit_params import FitParams
 from sklearn_ical._labels import label_array
 from sklearn_ical._typing import BaseEstimator, Integer, Seed
 from sklearn_ical.samplers._base import BaseSampler, Draws, labeled_sampler
-from sklearn_ical.samplers._models import estimator_type
+from sklearn_ical.samplers._models import estimator_type, net_in
 from sklearn_ical.samplers._wrappers import DrawsAround, SamplerAround
 from sklearn_ical.samples import PredictionSamples
 
@@ -47,8 +47,11 @@ def fit_model(model: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
 
 
 def _fit_on_codes(model: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
-    """Return a classifier fitted on codes, None where that does not help either."""
-    if estimator_type(model) != "classifier":
+    """Return a classifier fitted on codes, None where that does not help either.
+
+    Nets are left out: their outputs, not the labels, decide which codes there are.
+    """
+    if estimator_type(model) != "classifier" or net_in(model) is not None:
         return None
     try:
         labels = label_array(y, "y", "fit")

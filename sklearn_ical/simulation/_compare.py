@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import sklearn
 
 from sklearn_ical._typing import Initial, Integer, Numbers, Real, Scoring, Strategy, StrategyName
 from sklearn_ical._validation import check_integer, warn
@@ -125,9 +126,9 @@ def compare_strategies(
     }  # fmt: skip
     for plan in plans.values():
         _prepare(plan, wanted, checkpointed=checkpoint is not None)
-    paths = _checkpoints(checkpoint, named, wanted)
+    paths, config = _checkpoints(checkpoint, named, wanted), sklearn.get_config()
     jobs = (
-        joblib.delayed(_one_run)(name, seed, plan, paths.get((name, seed)), os.getpid())
+        joblib.delayed(_one_run)(name, seed, plan, paths.get((name, seed)), os.getpid(), config)
         for seed in wanted
         for name, plan in plans.items()
     )
@@ -155,16 +156,17 @@ def _prepare(plan: Plan, seeds: list[int], *, checkpointed: bool) -> None:
 
 
 def _one_run(
-    name: str, seed: int, plan: Plan, checkpoint: Path | None, caller: int
+    name: str, seed: int, plan: Plan, checkpoint: Path | None, caller: int, config: dict[str, Any]
 ) -> tuple[str, int, SimulationResult | Failure, set[tuple[str, type[Warning]]]]:
     """Run one simulation; an error is returned, so that the others continue.
 
-    Warnings in another process than the caller's are returned, too, to be shown there.
+    In another process than the caller's, scikit-learn is configured as there, and warnings are
+    returned, too, to be shown there.
     """
     if os.getpid() == caller:
         return name, seed, _result_or_failure(name, seed, plan, checkpoint), set()
     _end_with(caller)
-    with warnings.catch_warnings(record=True) as caught:
+    with sklearn.config_context(**config), warnings.catch_warnings(record=True) as caught:
         result = _result_or_failure(name, seed, plan, checkpoint)
     return name, seed, result, {(str(w.message), w.category) for w in caught}
 
