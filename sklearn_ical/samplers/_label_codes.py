@@ -58,7 +58,8 @@ def _fit_on_codes(model: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
         classes, codes = np.unique(labels, return_inverse=True)
         are_codes = np.array_equal(classes, np.arange(len(classes)))
         objective = _binary_objective(model) if len(classes) == 2 else {}
-        if labels.ndim > 1 or len(classes) < 2 or (are_codes and not objective):
+        continuous = labels.dtype.kind == "f" and bool((classes != np.round(classes)).any())
+        if labels.ndim > 1 or continuous or len(classes) < 2 or (are_codes and not objective):
             return None
         model = model.set_params(**objective).fit(X, codes, **_encoded(params, classes))
     except Exception:  # the first error is that of the labels that were given

@@ -125,6 +125,11 @@ def test_early_stopping_needs_rows_to_validate_on() -> None:
     assert len(STRATEGY.query(without, X, 3, **labeled)) == 3
 
 
+def test_continuous_targets_are_no_labels() -> None:
+    with pytest.raises(ValueError, match="Invalid classes"):
+        ActiveLearner(model(), STRATEGY).fit(X, X[:, 0])
+
+
 def test_an_error_of_other_reasons_is_that_of_the_labels_given() -> None:
     with pytest.raises(ValueError, match=r"Invalid classes.*\['no' 'yes'\]"):
         ActiveLearner(model(), STRATEGY).fit(X[OUTER][:5], np.array(["no", "yes"] * 2 + ["no"]),
