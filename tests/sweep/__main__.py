@@ -7,6 +7,8 @@ some of them.
 import argparse
 import sys
 
+from joblib import Parallel, delayed
+
 from tests.sweep.run import Tally, try_setting
 from tests.sweep.settings import sweep_settings
 
@@ -15,6 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Print a table and the first mismatch; return 1 if there is any."""
     parser = argparse.ArgumentParser(prog="python -m tests.sweep", description=__doc__)
     parser.add_argument("--problems", type=int, default=200, help="problems for each setting")
+    parser.add_argument("--jobs", type=int, default=-1, help="processes; all cores by default")
     parser.add_argument("names", nargs="*", help="parts of names of settings; all without any")
     given = parser.parse_args(arguments)
     settings = [
@@ -27,9 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
     width = max(len(setting.name) for setting in settings)
     print(Tally.header(width))
     tallies = []
-    for setting in settings:
-        tallies.append(try_setting(setting, range(given.problems)))
-        print(tallies[-1].line(width), flush=True)
+    tries = (delayed(try_setting)(setting, range(given.problems)) for setting in settings)
+    for tally in Parallel(n_jobs=given.jobs, return_as="generator")(tries):
+        tallies.append(tally)
+        print(tally.line(width), flush=True)
     first = [tally.mismatches[0] for tally in tallies if tally.mismatches]
     print("\n".join(["", *first]) if first else "\nno mismatch")
     return 1 if first else 0

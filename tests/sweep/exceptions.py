@@ -37,11 +37,6 @@ def _draws_references(problem: Problem) -> bool:
     return _has("include_self", False)(problem) and "reference" not in problem.options
 
 
-def _unit_of_entropy(problem: Problem) -> bool:
-    coreset = _is("BayesianCoresetQuery")(problem) and not _has("gamma", 1.0)(problem)
-    return coreset and problem.samples.kind == "value"
-
-
 def _draws_labels(problem: Problem) -> bool:
     return problem.samples.kind == "proba" and _has("prediction", "sampled")(problem)
 
@@ -64,7 +59,6 @@ EXCEPTIONS: list[tuple[str, Callable[[Problem], bool], str]] = [
     ("draws", _expects_labels, "a kernel compares one label of each draw with itself"),
     ("draws", _has("n_configurations", 20), "configurations of labels are drawn"),
     ("draws", _has("n_projections", 5), "projections are the first draws"),
-    ("units", _unit_of_entropy, "the entropy of a density depends on the unit"),
     ("copies", _draws_labels, "labels are drawn for each row"),
     ("copies", _is("RandomQuery", "StochasticQuery"), "random numbers of each row"),
     ("copies", _has("method", "kmeans++"), "random numbers of each row"),
