@@ -135,21 +135,10 @@ def merge_ties(values: np.ndarray, errors: np.ndarray | float) -> np.ndarray:
 
 
 def per_cost(utilities: np.ndarray, costs: np.ndarray) -> np.ndarray:
-    """Return utilities per cost: u / c where u > 0, and u * c elsewhere.
+    """Return utilities per cost: u / c where u > 0, and u * c elsewhere, all (n,) on the host.
 
     It increases with the utility, and a more expensive row is never better, also for negative
     utilities, which a plain quotient would shrink.
-
-    Parameters
-    ----------
-    utilities : array of shape (n,)
-        On the host.
-    costs : array of shape (n,)
-        Likewise, > 0.
-
-    Returns
-    -------
-    quotients : array of shape (n,)
     """
     with np.errstate(over="ignore"):  # also in the form that is not used
         return np.where(utilities > 0, utilities / costs, utilities * costs)
@@ -163,6 +152,7 @@ def best_per_cost(
     budget: float = np.inf,
     tolerance: float = 0.0,
     exact: Callable[[np.ndarray], np.ndarray] | None = None,
+    errors: np.ndarray | float = 0.0,
 ) -> Picks:
     """Pick by utility per cost among those that fit the budget, until k are picked or none fits.
 
@@ -176,6 +166,8 @@ def best_per_cost(
         On the host, > 0.
     budget : float, default=inf
         Largest total cost of the picks.
+    errors : float or float64 array of shape (n,), default=0.0
+        Bounds of the rounding errors of utilities without `exact`; quotients within theirs tie.
 
     Returns
     -------
@@ -186,7 +178,7 @@ def best_per_cost(
     lower = per_cost(values - tolerance / 2, costs)
     upper = per_cost(values + tolerance / 2, costs)
     allowed = values > -np.inf
-    fits = allowed & (costs <= budget)
+    fits, errors = allowed & (costs <= budget), np.broadcast_to(errors, values.shape)
     picked: list[int] = []
     left: list[float] = []
     shortlists, scores = [np.empty(0, dtype=np.intp)], [np.empty(0)]
@@ -196,7 +188,7 @@ def best_per_cost(
         threshold = _array.kth_largest(lower[slots], min(n_sure, len(slots)))
         shortlist = slots[upper[slots] >= threshold]
         exact_scores = values[shortlist] if exact is None else exact(shortlist)
-        order, quotients = _order_per_cost(exact_scores, costs[shortlist])
+        order, quotients = _order_per_cost(exact_scores, costs[shortlist], errors[shortlist])
         # All down to the last one surely above the threshold are above all that are left out.
         last = np.flatnonzero(lower[shortlist[order]] >= threshold)[-1]
         seen = shortlist[order[: last + 1]]
@@ -223,12 +215,17 @@ def best_per_cost(
     )
 
 
-def _order_per_cost(scores: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort by exact score per cost, best first, equals in order; also return the quotients.
+def _order_per_cost(
+    scores: np.ndarray, costs: np.ndarray, errors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sort by score per cost, best first, equals in order; also return the quotients.
 
-    Quotients of floats are rounded correctly, so equals stay equal and order is never reversed.
+    Quotients of floats are rounded correctly, so those of exact scores need no bounds.
     """
     quotients = per_cost(scores.astype(np.float64), costs)
+    if errors.any():
+        bounds = np.where(scores > 0, errors / costs, errors * costs)
+        quotients = merge_ties(quotients, bounds + sys.float_info.epsilon * np.abs(quotients))
     return np.argsort(-quotients, kind="stable"), quotients
 
 
@@ -348,10 +345,7 @@ class Batch:
         if errors is None:
             errors = default_error(values)
         size = min(size, self.pool.batch_size - len(self.chosen))
-        tolerance = 4 * float(np.max(errors))
-        if exact is None and tolerance > 0:
-            exact = _ties(_array.to_host(values), errors)
-        picks = self._best(masked, size, tolerance, exact)
+        picks = self._best(masked, size, errors, exact)
         self.some_equal |= picks.all_equal
         utilities = utilities_of(picks.scores).astype(np.float64)
         self.utilities.extend(utilities[np.searchsorted(picks.shortlist, picks.positions)])
@@ -444,15 +438,18 @@ class Batch:
         self,
         masked: Array,
         size: int,
-        tolerance: float,
+        errors: np.ndarray | float,
         exact: Callable[[np.ndarray], np.ndarray] | None,
     ) -> Picks:
         """Pick among the free candidates, and reduce the budget."""
-        costs = self.pool.costs
+        costs, tolerance = self.pool.costs, 4 * float(np.max(errors))
         if costs is None:
+            if exact is None and tolerance > 0:
+                exact = _ties(_array.to_host(masked), errors)
             return best_k(masked, size, tolerance=tolerance, exact=exact)
+        inexact = errors if exact is None else 0.0
         picks = best_per_cost(
-            masked, size, costs, budget=self._left, tolerance=tolerance, exact=exact
+            masked, size, costs, budget=self._left, tolerance=tolerance, exact=exact, errors=inexact
         )
         for slot in picks.positions.tolist():
             self._left -= float(costs[slot])

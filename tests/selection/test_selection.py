@@ -284,3 +284,14 @@ def test_merge_ties_equals_a_walk_down_the_values() -> None:
             assert merge_ties(values, errors).tolist() == merged_literally(
                 values.tolist(), errors.tolist()
             )
+
+
+def test_quotients_that_differ_by_rounding_alone_tie() -> None:
+    costs = np.array([1.0, 0.25, 1.0])
+    below, above = np.nextafter(4 / 21, 0), np.nextafter(4 / 21, 1)
+    for first in (below, above):
+        utilities = np.array([first, 1 / 21, 0.1])
+        picks = best_per_cost(utilities, 2, costs, tolerance=4e-15, errors=1e-15)
+        assert picks.positions.tolist() == [0, 1]
+        assert picks.scores[0] == picks.scores[1]
+    assert best_per_cost(np.array([below, 1 / 21, 0.1]), 2, costs).positions.tolist() == [1, 0]
