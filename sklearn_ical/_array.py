@@ -107,7 +107,7 @@ def largest(x: Array) -> float:
     xp = namespace(x)
     if 0 in x.shape:
         return 0.0
-    return max(float(xp.max(x)), -float(xp.min(x)))
+    return max(float(to_host(xp.max(x))), -float(to_host(xp.min(x))))
 
 
 def range_factor(magnitude: float) -> float:

@@ -124,9 +124,10 @@ def members_of_committee(committee: Any) -> list[Any]:
 def labeled_rows_of(model: Any) -> tuple[Any, Any]:
     """Return the labeled rows of a learner, or of the first one of a committee, and their labels.
 
-    None for both if the model is no learner, or has no labeled rows yet.
+    None for both if the model is no learner, whose attributes are not used then, or has no labeled
+    rows yet.
     """
-    if not is_learner(model):
+    if not hasattr(type(model), "teach"):
         return None, None
     learner = model.learner_list[0] if hasattr(model, "learner_list") else model
     for names in (("X_labeled_", "y_labeled_"), ("X_training", "y_training")):
@@ -229,6 +230,9 @@ def keeps_columns(model: Any) -> bool:
     They do to nets for regression, whose outputs have the same shape, and to models that have
     several outputs only; for others they are raveled.
     """
+    regressor = getattr(model, "regressor", None)  # of a TransformedTargetRegressor
+    if regressor is not None:
+        return keeps_columns(regressor)
     if net_in(model) is not None:
         return estimator_type(model) == "regressor"
     try:

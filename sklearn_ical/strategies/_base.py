@@ -345,7 +345,8 @@ class BaseQuery(BaseEstimator):
         """
         check_parameters(self)
         caller, tags = f"{type(self).__name__}.{method}", self.query_tags()
-        sets = with_rows_of_learner(sets, model)
+        if tags.predictions or "labeled" in (*tags.reads, *tags.uses):
+            sets = with_rows_of_learner(sets, model)
         rows = row_set("X_pool", sets["pool"], caller, model)
         if rows is None:
             raise TypeError(f"samples, features or X_pool must be given. Got none in {caller}.")

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sklearn_ical import BALDQuery, MarginQuery, PredictionSamples
+from sklearn_ical import MarginQuery, PredictionSamples
+from sklearn_ical.dependence import predictive_variance
+from sklearn_ical.strategies import PointwiseQuery
 from tests.record.settings import CLASSIFICATION, Setting
 from tests.sweep.run import try_setting
 from tests.sweep.settings import sweep_settings
@@ -40,10 +42,10 @@ class LastOfCopies(MarginQuery):
         return super()._exact_score(samples) + 1e-12 * np.arange(samples.n_points)
 
 
-class Squared(BALDQuery):
+class Squared(PointwiseQuery):
     def _score(self, samples: PredictionSamples) -> Any:
         with np.errstate(over="ignore"):
-            return super()._score(samples) ** 2
+            return predictive_variance(samples.values) ** 2
 
 
 class TorchNegated(MarginQuery):
