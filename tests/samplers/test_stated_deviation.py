@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
@@ -13,7 +14,12 @@ from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from sklearn_ical import ActiveLearner, MaxEntropyQuery
 from sklearn_ical.samplers._base import get_mean
@@ -114,6 +120,20 @@ def test_deviation_of_a_logarithm_is_that_of_the_lognormal() -> None:
     mean, std = model.regressor_.predict(POOL, return_std=True)
     expected = np.exp(2 * mean + std**2) * np.expm1(std**2)
     np.testing.assert_allclose(get_mean(model)(POOL).noise_variance[:, 0], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "normal"])
+def test_deviation_of_a_transformation_by_quantiles_is_that_of_many_targets(
+    distribution: str,
+) -> None:
+    quantiles = QuantileTransformer(n_quantiles=20, output_distribution=distribution)
+    model = TransformedTargetRegressor(BayesianRidge(), transformer=quantiles).fit(X, Y)
+    mean, std = model.regressor_.predict(POOL, return_std=True)
+    inner = mean[:, None] + np.outer(std, ndtri((np.arange(10_000) + 0.5) / 10_000))
+    targets = model.transformer_.inverse_transform(inner.reshape(-1, 1)).reshape(inner.shape)
+    variance, stated = targets.var(axis=1), get_mean(model)(POOL).noise_variance[:, 0]
+    np.testing.assert_allclose(stated, variance, rtol=5e-3, atol=1e-3 * variance.max())
+    assert MaxEntropyQuery().query(model, POOL, 5).tolist() == np.argsort(-variance)[:5].tolist()
 
 
 @pytest.mark.filterwarnings("ignore:The provided functions:UserWarning")
