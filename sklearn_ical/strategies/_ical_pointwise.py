@@ -34,6 +34,8 @@ from sklearn_ical.strategies._base import BaseQuery, QueryTags
 
 # Dependence below this share of the largest self-dependence counts as 0.
 NO_DEPENDENCE = 1e-12
+# Bytes per entry of chunks whose arrays stay in the cache of a processor.
+ENTRY_BYTES = 128
 
 
 class ICALPointwiseQuery(BaseQuery):
@@ -256,16 +258,18 @@ class _Gains:
             return np.zeros(len(of_candidate)), np.zeros(len(of_candidate))
         d, d_errors = self._mean(dependence.atoms(chosen))
         xp, epsilon = _array.namespace(h), sys.float_info.epsilon
-        inverse, relative = _array.like(1 / d, h), _array.like(d_errors / d + 4 * epsilon, h)
-        entry, extent = _array.like(self.matrix.error / d, h), _array.like(self.matrix.extent, h)
+        entry, relative = self.matrix.error / d, d_errors / d + 4 * epsilon
+        lowest = _array.like(1 - float(self.matrix.extent.max()) * entry - relative, h)
+        inverse, bounds = _array.like(1 / d, h), _array.like(np.stack([entry, relative], axis=1), h)
         gains, errors = [], []
-        for part in _array.row_slices(h.shape[0], 48 * len(d)):
+        for part in _array.row_slices(h.shape[0], ENTRY_BYTES * len(d)):
             ratios = h[part, :] * inverse
-            bounds = extent[part, None] * entry + xp.abs(ratios) * relative
             terms = xp.clip(ratios - 1, 0.0, None)
-            bounds = xp.where(ratios + bounds > 1, bounds, xp.zeros_like(bounds))
+            above = xp.astype(ratios > lowest, xp.float64)
+            entries, shares = _array.to_host(above @ bounds).T
+            shares = shares + _array.to_host(terms @ bounds[:, 1])
             gains.append(_array.to_host(xp.mean(terms, axis=1)))
-            errors.append(_array.to_host(xp.mean(bounds, axis=1)))
+            errors.append((self.matrix.extent[part] * entries + shares) / len(d))
         gain, error = np.concatenate(gains), np.concatenate(errors)
         error += (len(d) + 4) * epsilon * gain
         return np.where(gain > error, gain, 0.0)[of_candidate], error[of_candidate]
