@@ -64,7 +64,7 @@ class _Columns:
         self.restart = None if on_saturated is None else self._restart
         self._n_reference = int(columns.shape[1])
         self._clear()
-        self._first = self._sums(np.arange(n_candidates))
+        self._first = self._first_sums(np.arange(n_candidates))
 
     def _restart(self) -> None:
         """Forget the picks so far, as no candidate that is left adds to them."""
@@ -87,6 +87,10 @@ class _Columns:
         gains = self._first[slots] if self._n_added == 0 else self._sums(slots)
         errors = self._rounding() + self._share * self._entry_error_bounds(slots)
         return gains if self.restart is None else np.where(gains > 4 * errors, gains, 0.0), errors
+
+    def _first_sums(self, slots: np.ndarray) -> np.ndarray:
+        """Return the sums of all candidates while the state is 0."""
+        return self._sums(slots)
 
     def _sums(self, slots: np.ndarray) -> np.ndarray:
         """Return the sums over the rows of what columns add to the state."""
@@ -217,7 +221,6 @@ class ConcaveCoverage(_Columns):
     def __init__(self, columns: Array, gamma: Real, **options: Any) -> None:
         self._gamma = gamma
         super().__init__(columns, **options)
-        self._first_errors = self._errors_alone()
 
     def _rounding(self) -> float:
         value = float(_array.namespace(self._state).sum(self._state**self._gamma))
@@ -235,15 +238,20 @@ class ConcaveCoverage(_Columns):
         before = self._slopes(state) * self._state_error
         return np.sum(after + before, axis=1, where=columns > 0)
 
-    def _errors_alone(self) -> np.ndarray:
-        """Bound the effect of errors of entries on the gains of the first step, per share."""
-        out = np.zeros(len(self._first))
-        if self._entry_error.any():
-            for part in self._chunks(len(out)):
-                slots = np.arange(len(out))[part]
-                slopes = self._slopes(_array.to_host(self._take(slots)))
-                out[part] = self._extent[part] * (slopes @ self._entry_error)
-        return out
+    def _first_sums(self, slots: np.ndarray) -> np.ndarray:
+        """Also bound the effect of errors of entries on these sums, per share."""
+        self._first_errors = np.zeros(len(slots))
+        if not self._entry_error.any():
+            return self._sums(slots)
+        out, error = np.empty(len(slots)), _array.like(self._entry_error, self._state)
+        xp = _array.namespace(self._state)
+        for part in self._chunks(len(slots)):
+            columns = self._take(slots[part])
+            powers = columns**self._gamma
+            slopes = powers / xp.where(columns > 0, columns, xp.ones_like(columns))
+            out[part] = _array.to_host(xp.sum(powers, axis=1))
+            self._first_errors[part] = self._extent[part] * _array.to_host(slopes @ error)
+        return self._share * out
 
     def _slopes(self, sums: np.ndarray) -> np.ndarray:
         """Return factors of errors of sums, in powers of the sums; 0 for 0.
