@@ -37,9 +37,21 @@ class FitParams(dict[str, Any]):
         self.aligned = frozenset(aligned) & self.keys()
 
     def take(self, rows: Any) -> "FitParams":
-        """Return the arguments of a fit on some of the rows: a slice or an integer array."""
+        """Return the arguments of a fit on some of the rows: a slice or an integer array.
+
+        Other arrays are copied, as some models work in place on them: `coef_init` for example.
+        """
         taken = {name: take_rows(sliceable(self[name]), rows) for name in self.aligned}
-        return FitParams(self | taken, self.aligned)
+        return FitParams(self.with_copies() | taken, self.aligned)
+
+    def with_copies(self) -> "FitParams":
+        """Return the arguments with copies of the arrays that are not aligned with the rows."""
+        copies = {
+            name: value.copy()
+            for name, value in self.items()
+            if name not in self.aligned and isinstance(value, np.ndarray)
+        }
+        return FitParams(self | copies, self.aligned)
 
     def weighted(self, counts: np.ndarray) -> "FitParams":
         """Return the arguments with each sample weight multiplied by an entry of `counts`."""

@@ -46,10 +46,10 @@ class Labeled:
         return cls(X, y, check_fit_params(params, X, caller, name=name), features)
 
     def copied(self) -> "Labeled":
-        """Return copies of the rows, the labels and the arguments that belong to rows."""
+        """Return copies of the rows, the labels and the arguments that are arrays."""
         kept = {name: keep(self.params[name]) for name in self.params.aligned}
         features = None if self.features is None else keep(self.features)
-        params = FitParams(self.params | kept, self.params.aligned)
+        params = FitParams(self.params.with_copies() | kept, self.params.aligned)
         return Labeled(keep(self.X), keep(self.y), params, features)
 
     def take(self, rows: Any) -> "Labeled":

@@ -46,6 +46,8 @@ from sklearn_ical.samplers._wrappers import TransformedDraws
 METHODS = ("auto", "weights", "copies", "bayesian")
 # Parameters of boosted trees with which `fit` needs rows to validate on.
 STOPS_EARLY = {"early_stopping_round", "early_stopping_rounds", "use_best_model"}
+# Parameters of models that draw rows: those of imbalanced-learn, and RANSACRegressor.
+DRAW_ROWS = {"sampling_strategy", "max_trials"}
 NOT_PREDICTORS: dict[str | None, str] = {
     "outlier_detector": "detects outliers",
     "clusterer": "groups rows",
@@ -73,14 +75,14 @@ class BootstrapSampler(BaseSampler, BaseEstimator):
         Default number of clones that `draw` fits.
     method : {"auto", "weights", "copies", "bayesian"}, default="auto"
         "copies" fits rows as often as they were drawn. "weights" passes these counts as
-        `sample_weight` instead, times the weights given to `fit`, without copying rows. "bayesian"
-        is the Bayesian bootstrap [2]_: weights of all rows are drawn from a flat Dirichlet
-        distribution, and scaled to sum to the number of rows. "auto" takes "weights" where the
-        model's `fit` has a `sample_weight` and there is no other estimator inside that may ignore
-        it, nor a resampling of rows as in imbalanced-learn, else "copies"; and "bayesian" in place
-        of "weights" where each class has one row, so that there is nothing to resample. A model
-        that counts rows, for example by `min_samples_leaf`, counts those of weight 0 too, so
-        "weights" and "copies" may differ.
+        `sample_weight` instead, times the weights given to `fit`. "bayesian" is the Bayesian
+        bootstrap [2]_: weights of all rows are drawn from a flat Dirichlet distribution, and scaled
+        to sum to the number of rows. "auto" takes "weights" where the model's `fit` has a
+        `sample_weight` and there is no other estimator inside that may ignore it, and where the
+        model draws no rows itself, as those of imbalanced-learn and RANSAC do, else "copies"; and
+        "bayesian" in place of "weights" where each class has one row, so that there is nothing to
+        resample. A model that counts rows, for example by `min_samples_leaf`, counts those of
+        weight 0 too, so "weights" and "copies" may differ.
     n_jobs : int, default=None
         Number of clones fitted at once, in the sense of joblib.
 
@@ -374,9 +376,9 @@ def _choose_method(model: Any, method: str, strata: np.ndarray) -> str:
     alone = np.bincount(strata).max() == 1
     if method == "auto":
         # An estimator inside another one may be fitted without the weights, and a model that
-        # resamples rows, as those of imbalanced-learn do, draws them whatever their weights.
+        # draws rows itself draws them whatever their weights.
         nested = any(hasattr(value, "fit") for value in params.values())
-        weighs = weighs and not nested and "sampling_strategy" not in params
+        weighs = weighs and not nested and not DRAW_ROWS & params.keys()
         method = "copies" if not weighs else "bayesian" if alone else "weights"
     same = total == 1 if method == "bayesian" else alone
     if same and not any("random_state" in key for key in params):
@@ -418,12 +420,14 @@ def _refit(
         refit = _seeded_clone(model, generator)
         with seeded_training(refit, int(seed.generate_state(1)[0])):
             if method == "bayesian":
-                weights = generator.dirichlet(np.ones(len(y))) * len(y)
-                return fit_model(refit, X, y, params.weighted(weights))
-            rows = _resample(strata, generator)
+                rows = np.arange(len(y))
+                params = params.weighted(generator.dirichlet(np.ones(len(y))) * len(y))
+            else:
+                rows = _resample(strata, generator)
             if method == "weights":
                 counts = np.bincount(rows, minlength=len(y)).astype(np.float64)
-                return fit_model(refit, X, y, params.weighted(counts))
+                rows, params = np.arange(len(y)), params.weighted(counts)
+            # Copies, as some models work in place.
             return fit_model(refit, take_rows(X, rows), y[rows], params.take(rows))
     except Exception as err:
         raise UnsupportedModelError(
@@ -461,10 +465,16 @@ def _seeded_clone(model: Any, generator: np.random.Generator) -> Any:
 
 
 def _resample(strata: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return as many rows of each stratum as it has, drawn with replacement, (n_rows,)."""
+    """Return for each row one of its stratum, drawn with replacement, (n_rows,).
+
+    So the order of the strata is that of the rows: batches of a net, or folds that are not
+    shuffled, hold the classes that they hold in a fit on the rows themselves.
+    """
     order = np.argsort(strata, kind="stable")
     counts = np.bincount(strata)
     starts = np.cumsum(counts) - counts
     places = strata[order]  # the stratum of each of the rows to draw
     drawn = (generator.random(len(strata)) * counts[places]).astype(np.intp)
-    return order[starts[places] + drawn]
+    rows = np.empty(len(strata), dtype=np.intp)
+    rows[order] = order[starts[places] + drawn]
+    return rows
