@@ -13,15 +13,17 @@ from sklearn.exceptions import NotFittedError
 from sklearn_ical import _array
 from sklearn_ical._labels import check_one_type
 from sklearn_ical._typing import Kind
-from sklearn_ical._validation import n_rows
+from sklearn_ical._validation import is_data_set, n_rows
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers._models import (
     check_single_output,
     classes_of,
     estimator_type,
     is_fitted,
+    is_net,
     not_fitted,
     preserving_state,
+    torch_file,
 )
 from sklearn_ical.samplers._probabilities import proba_samples, read_proba
 from sklearn_ical.samples import PredictionSamples
@@ -234,10 +236,13 @@ class RegressorDraws:
 
 def _ask(members: Members, k: int, method: str, X: Any) -> Any:
     """Return the output of a method of member k for `X`, of which it may use only some columns."""
+    model = members.models[k]
     rows = X if members.features is None else X[:, members.features[k]]
+    if is_data_set(rows) and is_net(model):  # skorch predicts pairs (x, y) only
+        rows = torch_file("_nets", "A net").in_pairs(rows)
     try:
-        with preserving_state(members.models[k]):
-            return getattr(members.models[k], method)(rows)
+        with preserving_state(model):
+            return getattr(model, method)(rows)
     except (NotFittedError, MemoryError):
         raise
     except Exception as err:

@@ -149,6 +149,15 @@ def test_labels_of_a_call_are_fitted_and_not_those_of_its_data_set() -> None:
     np.testing.assert_array_equal(*(each(X).values for each in draws))
 
 
+@pytest.mark.parametrize("item", [lambda i: X[i], lambda i: (X[i], 5)], ids=["x", "x, y"])
+def test_refits_of_a_net_predict_the_items_of_a_pool(item: Callable[[int], Any]) -> None:
+    plain = net(module=torch.nn.Linear, module__in_features=4, module__out_features=3)
+    plain.set_params(criterion=torch.nn.CrossEntropyLoss).fit(X, Y)
+    strategy, labeled = BALDQuery(random_state=0), {"X_labeled": X, "y_labeled": Y}
+    expected = strategy.query(plain, X, 5, **labeled)
+    np.testing.assert_array_equal(strategy.query(plain, Items(item), 5, **labeled), expected)
+
+
 def test_data_set_in_a_loop_is_the_array_of_its_inputs() -> None:
     forest = RandomForestClassifier(5, random_state=0)
     loop: dict[str, Any] = {"batch_size": 3, "n_rounds": 2, "random_state": 0, "n_initial": 9}

@@ -260,7 +260,7 @@ class Net:
             return
         from skorch.dataset import unpack_data
 
-        dataset = self._model.get_dataset(_in_pairs(X))
+        dataset = self._model.get_dataset(in_pairs(X))
         iterator = self._model.get_iterator(dataset, training=False)
         self._check_order(iterator, n_rows(X))
         for batch in iterator:
@@ -370,7 +370,7 @@ class _Pairs(torch.utils.data.Dataset):
         return without_labels(self.inputs[i]), 0.0
 
 
-def _in_pairs(X: Any) -> Any:
+def in_pairs(X: Any) -> Any:
     """Return a Dataset with items (x, y), and rows of other containers as they are."""
     return _Pairs(X) if is_data_set(X) and not is_pair(X[0]) else X
 
