@@ -230,10 +230,7 @@ def keeps_columns(model: Any) -> bool:
     They do to nets for regression, whose outputs have the same shape, and to models that have
     several outputs only; for others they are raveled.
     """
-    regressor = getattr(model, "regressor", None)  # of a TransformedTargetRegressor
-    if regressor is not None:
-        return keeps_columns(regressor)
-    if net_in(model) is not None:
+    if _holds_net(model):  # also behind a transformation of the target
         return estimator_type(model) == "regressor"
     try:
         return not get_tags(model).target_tags.single_output

@@ -350,7 +350,7 @@ def test_own_predict_proba_of_a_net_is_what_strategies_of_means_ask() -> None:
 
     made = Turned(Dropping, criterion=torch.nn.CrossEntropyLoss, max_epochs=0, verbose=0)
     made.fit(X, CODES)
-    with pytest.raises(ValueError, match=r"sum to 0\.785\d*, not 1"):  # as squares do not
+    with pytest.raises(ValueError, match=r"sum to .*, not 1, for row 0"):  # as squares do not
         MarginQuery().query(made, X, batch_size=3)
 
 
