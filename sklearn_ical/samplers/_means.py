@@ -16,6 +16,7 @@ from sklearn_ical.samplers._models import (
     net_in,
     not_fitted,
     preserving_state,
+    rows_for,
 )
 from sklearn_ical.samplers._net_samplers import DeepEnsembleSampler
 from sklearn_ical.samplers._pipelines import steps_before_last
@@ -43,7 +44,7 @@ class ClassifierMean:
     def __call__(self, X: Any) -> PredictionSamples:
         owner = f"predict_proba of {name_of(self.model)}"
         with preserving_state(self.model):
-            answer = self.model.predict_proba(X)
+            answer = self.model.predict_proba(rows_for(self.model, X))
         proba, classes = read_proba(answer, self.classes, owner)
         # A net may have more outputs than there were labels.
         known = net_in(self.model) is None or len(classes) == proba.shape[1]

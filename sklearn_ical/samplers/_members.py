@@ -23,6 +23,7 @@ from sklearn_ical.samplers._models import (
     is_net,
     not_fitted,
     preserving_state,
+    rows_for,
     torch_file,
 )
 from sklearn_ical.samplers._probabilities import proba_samples, read_proba
@@ -242,7 +243,7 @@ def _ask(members: Members, k: int, method: str, X: Any) -> Any:
         rows = torch_file("_nets", "A net").in_pairs(rows)
     try:
         with preserving_state(model):
-            return getattr(model, method)(rows)
+            return getattr(model, method)(rows_for(model, rows))
     except (NotFittedError, MemoryError):
         raise
     except Exception as err:

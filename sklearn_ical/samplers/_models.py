@@ -88,6 +88,21 @@ def frozen_copy(model: Any) -> Any:
     return copied
 
 
+def rows_for(model: Any, X: Any) -> Any:
+    """Return rows that a model, or a list of steps, may overwrite: a copy if one works in place."""
+    steps = model if isinstance(model, list) else [model]
+    return X.copy() if hasattr(X, "copy") and any(map(_works_in_place, steps)) else X
+
+
+def _works_in_place(model: Any) -> bool:
+    """Return whether a transformer in a model has a parameter such as ``copy=False``."""
+    try:
+        params = model.get_params(deep=True)
+    except (AttributeError, TypeError):  # of a class, or of no estimator of scikit-learn
+        return False
+    return any(k.rpartition("__")[2] == "copy" and value is False for k, value in params.items())
+
+
 def is_search(model: Any) -> bool:
     """Return whether a model is a search for parameters, fitted or not."""
     if isinstance(model, TunedThresholdClassifierCV):  # which keeps the model given to it

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from sklearn_ical._typing import BaseEstimator
-from sklearn_ical.samplers._models import frozen_copy, name_of, not_fitted, refittable
+from sklearn_ical.samplers._models import frozen_copy, name_of, not_fitted, refittable, rows_for
 
 
 class FittedSteps(BaseEstimator):
@@ -36,7 +36,8 @@ class FittedSteps(BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows after all steps."""
+        """Return the rows after all steps, which do not change `X`."""
+        X = rows_for(self.steps, X)
         for step in self.steps:
             X = transform_rows(step, X)
         return X

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn_ical import _array
 from sklearn_ical._array import Array
 from sklearn_ical.exceptions import UnsupportedModelError
-from sklearn_ical.samplers._models import classes_of, name_of
+from sklearn_ical.samplers._models import classes_of, name_of, rows_for
 from sklearn_ical.samples import NEGATIVE_TOLERANCE, SUM_TOLERANCE, PredictionSamples
 
 
@@ -38,7 +38,7 @@ class ProbabilitiesError(UnsupportedModelError, ValueError):
 def class_probabilities(model: Any, X: Any) -> np.ndarray:
     """Return what a model predicts for `X`, on the host, columns in the order of its classes."""
     owner = f"predict_proba of {name_of(model)}"
-    answer = model.predict_proba(X)
+    answer = model.predict_proba(rows_for(model, X))
     return _array.to_host(read_proba(answer, classes_of(model), owner)[0])
 
 

@@ -11,6 +11,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import (
     GridSearchCV,
@@ -22,7 +23,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from sklearn_ical import BALDQuery, PredictionSamples
+from sklearn_ical import BALDQuery, CoreSetQuery, FASSQuery, MarginQuery, PredictionSamples
 from sklearn_ical.exceptions import UnsupportedModelError
 from sklearn_ical.samplers import BootstrapSampler, Draws, get_sampler
 from sklearn_ical.samplers._base import evaluate_in_chunks
@@ -371,3 +372,24 @@ def test_model_with_search_like_parameters_is_no_search() -> None:
 
 def test_sampler_of_a_pipeline_is_the_one_registered() -> None:
     assert isinstance(get_sampler(scaled_forest()), PipelineSampler)
+
+
+@pytest.mark.parametrize("last", [RandomForestClassifier(5, random_state=0), LogisticRegression()])
+def test_steps_that_work_in_place_change_neither_rows_nor_picks(last: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, X_pool = rng.normal(3, 1, (40, 3)), rng.normal(3, 1, (30, 3))
+    y = (X[:, 0] > 3).astype(int)
+    for strategy in (MarginQuery(), BALDQuery(random_state=0), FASSQuery(), CoreSetQuery()):
+        picks = []
+        for copy in (True, False):
+            model, other = (
+                make_pipeline(StandardScaler(copy=copy), each).fit(X.copy(), y)
+                for each in (last, GaussianNB())
+            )
+            for wrapped in (model, [model, other], FrozenEstimator(model)):
+                pool, labeled = X_pool.copy(), X.copy()
+                rows = {"X_labeled": labeled, "y_labeled": y}
+                picks.append(strategy.query(wrapped, pool, 5, **rows).tolist())
+                np.testing.assert_array_equal(pool, X_pool)
+                np.testing.assert_array_equal(labeled, X)
+        assert picks[:3] == picks[3:]
