@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from inspect import getattr_static
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ def labeled_rows_of(model: Any) -> tuple[Any, Any]:
     None for both if the model is no learner, whose attributes are not used then, or has no labeled
     rows yet.
     """
-    if not hasattr(type(model), "teach"):
+    if not any(getattr_static(model, name, None) for name in ("learner_list", "teach")):
         return None, None
     learner = model.learner_list[0] if hasattr(model, "learner_list") else model
     for names in (("X_labeled_", "y_labeled_"), ("X_training", "y_training")):
