@@ -1,10 +1,9 @@
-"""Draw weights: integer weights count as repeated draws do, and a draw of weight 0 not at all.
+"""Draw weights: the weighted variance, and draws of weight 0, which do not count.
 
-Not where something is sampled for each draw: labels, also in expectation, their configurations, and
-projections.
+That integer weights count as repeated draws is tried with every setting in `tests.sweep`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,10 @@ import pytest
 
 from sklearn_ical import BALDQuery, ICALCoverageQuery, ICALQuery, PredictionSamples
 from sklearn_ical.samplers import EnsembleSampler
-from sklearn_ical.strategies import BaseQuery
-from tests.record.settings import MAIN, Setting, all_settings
+from tests.record.settings import MAIN, Setting
 
 Backend = Callable[[np.ndarray], Any]
 N, M, BATCH = 12, 5, 4
-COUNTS = ([8, 1, 1, 2, 3], [3, 0, 2, 1, 0])
 CONSTANT, COPY, COPIED = 3, 9, 2
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn_ical.exceptions.EqualUtilitiesWarning",
@@ -38,58 +35,16 @@ def repeated(samples: PredictionSamples, counts: Any) -> PredictionSamples:
     return samples.take_draws(np.repeat(np.arange(samples.n_draws), counts))
 
 
-def make_samples(kind: str, to: Backend = np.asarray, n_targets: int = 0) -> PredictionSamples:
+def make_samples(kind: str) -> PredictionSamples:
     rng = np.random.default_rng(2)
     if kind == "proba":
         values = rng.dirichlet(np.ones(3), size=(N, M))
     elif kind == "label":
         values = rng.integers(0, 3, size=(N, M))
     else:
-        values = rng.normal(size=(N, M, n_targets) if n_targets else (N, M))
+        values = rng.normal(size=(N, M))
     values[CONSTANT], values[COPY] = values[CONSTANT, :1], values[COPIED]
-    noise = None
-    if n_targets:
-        noise = rng.uniform(0.1, 1, size=(N, M))
-        noise[COPY] = noise[COPIED]
-    return PredictionSamples(to(values), kind, noise_variance=noise)  # type: ignore[arg-type]
-
-
-def samples_something(strategy: BaseQuery, kind: str) -> bool:
-    """Return whether a strategy samples labels, configurations or projections of the draws."""
-    params = strategy.get_params(deep=False)
-    few = params.get("n_configurations", 10**4) < 10**4 or params.get("n_projections") is not None
-    sampled = kind == "proba" and params.get("prediction") in ("sampled", "expected")
-    parts = [part for part in params.values() if isinstance(part, BaseQuery)]
-    return few or sampled or any(samples_something(part, kind) for part in parts)
-
-
-def cases(settings: list[Setting]) -> Iterator[Any]:
-    for setting in settings:
-        strategy = setting.make(0)
-        tags = strategy.query_tags()
-        for kind in sorted({*setting.kinds} & {*tags.kinds}):
-            reads = "weights" in setting.takes and tags.predictions
-            if reads and not samples_something(strategy, kind):
-                yield pytest.param(setting, kind, id=f"{setting.name}-{kind}")
-
-
-def compare(strategy: BaseQuery, samples: PredictionSamples, counts: Any, **options: Any) -> None:
-    """Compare what a strategy picks by weights and by repeated draws."""
-    options["return_utilities"] = True
-    picks, rows = strategy.select(weighted(samples, counts), BATCH, **options)
-    expected, theirs = strategy.select(repeated(samples, counts), BATCH, **options)
-    assert picks.tolist() == expected.tolist()
-    np.testing.assert_allclose(rows, theirs, rtol=1e-7, atol=1e-12)
-
-
-@pytest.mark.parametrize(("setting", "kind"), list(cases(all_settings())))
-def test_integer_weights_count_as_repeated_draws(setting: Setting, kind: str) -> None:
-    features = {"features": np.random.default_rng(0).normal(size=(N, 2))}
-    options: dict[str, Any] = features if setting.features else {}
-    for counts in COUNTS if setting in MAIN else COUNTS[1:]:
-        compare(setting.make(0), make_samples(kind), counts, **options)
-    if kind == "value":
-        compare(setting.make(0), make_samples(kind, n_targets=2), COUNTS[0], **options)
+    return PredictionSamples(values, kind)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", ["label", "proba", "value"])
