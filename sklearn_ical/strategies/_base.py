@@ -467,7 +467,7 @@ class PointwiseQuery(BaseQuery):
 
         def exact(slots: np.ndarray) -> np.ndarray:
             scores = pool.rows.map(self._exact_score, pool.candidates[slots])
-            return merge_ties(scores, _rounding_of_weights(scores, pool.rows))
+            return merge_ties(scores, _rounding(scores, pool.rows))
 
         largest = max(float(xp.max(xp.abs(utilities))), 1.0)
         errors = (pool.rows.n_draws + MOST_OUTPUTS) * sys.float_info.epsilon * largest
@@ -476,13 +476,9 @@ class PointwiseQuery(BaseQuery):
         return batch.selection()
 
 
-def _rounding_of_weights(scores: np.ndarray, rows: RowSet) -> np.ndarray | float:
-    """Bound the rounding errors of exact scores under draw weights, relative ones of real values.
-
-    Weights are rounded numbers, so that equal means may differ. Without weights the order of
-    summation makes them equal.
-    """
-    if rows.weights is None:
-        return 0.0
-    bound = 8 * (rows.n_draws + 8) * sys.float_info.epsilon
-    return bound * np.abs(scores) if rows.kind == "value" else bound
+def _rounding(scores: np.ndarray, rows: RowSet) -> np.ndarray | float:
+    """Bound the rounding errors of exact scores; those of real values are relative."""
+    bound = 2 * (rows.n_draws + 8) * sys.float_info.epsilon
+    if rows.kind == "value":
+        return bound * np.abs(scores)
+    return bound * min(1.0, float(np.abs(scores).max(initial=0.0)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +21,8 @@ def exact_picks(problem: Problem) -> list[int] | None:
     """Return the picks in exact arithmetic, perhaps the first of them; None without an oracle."""
     strategy = problem.strategy()
     oracle = ORACLES.get(type(strategy).__name__)
-    return None if oracle is None else oracle(problem, strategy)
+    with localcontext(family.DIGITS):
+        return None if oracle is None else oracle(problem, strategy)
 
 
 def _values(samples: PredictionSamples) -> np.ndarray:

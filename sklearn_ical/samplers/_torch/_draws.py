@@ -6,6 +6,7 @@ once per row. It is used only where a comparison showed that both give the same.
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -41,6 +42,8 @@ REFITS = {
 }
 # Number of draws for the comparison of the two ways.
 COMPARED_DRAWS = 2
+# Number of draws that show whether rows depend on each other; the masks of one may hide it.
+MIXING_DRAWS = 16
 
 
 @dataclass
@@ -249,9 +252,7 @@ class DropoutDraws:
             )
         if torch.equal(plain, plain[:1].expand_as(plain)):
             return TOO_FEW
-        if depend_on_each_other(
-            self.net, rows, lambda net, rows: self._plain(rows, plan, 0, net=net)
-        ):
+        if depend_on_each_other(self.net, rows, partial(self._several, plan)):
             return MIXED
         order = torch.arange(n - 1, -1, -1)
         try:
@@ -266,6 +267,11 @@ class DropoutDraws:
         if not close(fast, plain) or not close(moved, plain[order]):
             return "rows x draws give other outputs than one pass for each draw"
         return ""
+
+    def _several(self, plan: PassPlan, net: Net, rows: Any) -> Any:
+        """Return outputs of some draws side by side, one pass for each of them."""
+        draws = range(min(MIXING_DRAWS, self.n_draws))
+        return torch.stack([self._plain(rows, plan, k, net=net) for k in draws], dim=1)
 
 
 def drops_out(net: Net, X: Any) -> bool:
