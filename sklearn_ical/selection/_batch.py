@@ -188,7 +188,9 @@ def best_per_cost(
         threshold = _array.kth_largest(lower[slots], min(n_sure, len(slots)))
         shortlist = slots[upper[slots] >= threshold]
         exact_scores = values[shortlist] if exact is None else exact(shortlist)
-        order, quotients = _order_per_cost(exact_scores, costs[shortlist], errors[shortlist])
+        few = DEFAULT_ROUNDINGS * sys.float_info.epsilon if exact_scores.dtype.kind == "f" else 0.0
+        bounds = errors[shortlist] if exact is None else few * np.abs(exact_scores)
+        order, quotients = _order_per_cost(exact_scores, costs[shortlist], bounds)
         # All down to the last one surely above the threshold are above all that are left out.
         last = np.flatnonzero(lower[shortlist[order]] >= threshold)[-1]
         seen = shortlist[order[: last + 1]]

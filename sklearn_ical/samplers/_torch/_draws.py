@@ -40,10 +40,8 @@ REFITS = {
     False: "a skorch net around this module, with X_labeled and y_labeled: unlike a module, it can "
     "be refitted on resamples of them",
 }
-# Number of draws for the comparison of the two ways.
+# Number of draws for the comparisons of the two ways and of rows, which the masks of one may hide.
 COMPARED_DRAWS = 2
-# Number of draws that show whether rows depend on each other; the masks of one may hide it.
-MIXING_DRAWS = 16
 
 
 @dataclass
@@ -270,7 +268,7 @@ class DropoutDraws:
 
     def _several(self, plan: PassPlan, net: Net, rows: Any) -> Any:
         """Return outputs of some draws side by side, one pass for each of them."""
-        draws = range(min(MIXING_DRAWS, self.n_draws))
+        draws = range(min(COMPARED_DRAWS, self.n_draws))
         return torch.stack([self._plain(rows, plan, k, net=net) for k in draws], dim=1)
 
 
