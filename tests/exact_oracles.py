@@ -362,7 +362,7 @@ def mrmr_picks(
         if not chosen:
             return relevance.tolist()
         redundancy = h[:, chosen].sum(axis=1) / Fraction(len(chosen))
-        return (relevance - Fraction(redundancy_weight) * redundancy).tolist()
+        return (relevance - Fraction(repr(float(redundancy_weight))) * redundancy).tolist()
 
     return greedy(scores, len(kernels), batch_size, candidates=candidates)
 

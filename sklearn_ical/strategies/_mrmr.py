@@ -160,14 +160,15 @@ class _Difference:
         return np.where(np.abs(gains) > error, gains, 0.0), error
 
     def exact(self, slots: np.ndarray) -> np.ndarray:
-        """Return the difference in fractions, or equal where it may differ by rounding alone."""
+        """Return the difference, from fractions or equal where it may differ by rounding alone."""
         relevance, errors = self.dependence.exact_values(self.relevance, 0, slots)
         if self.redundancy is None:
             return decided(relevance, errors)
         redundancy, added = self.dependence.exact_values(self.redundancy, 0, slots)
         weight = float(self.redundancy_weight)
         if relevance.dtype == object:
-            return relevance - Fraction(weight) * redundancy
+            # The weight as it is written: 3/10, and not the float nearest to it.
+            return (relevance - Fraction(repr(weight)) * redundancy).astype(np.float64)
         rounding = ROUNDING * (np.abs(relevance) + weight * np.abs(redundancy))
         return decided(relevance - weight * redundancy, errors + weight * added + rounding)
 
